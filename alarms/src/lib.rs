@@ -1,0 +1,1 @@
+//! The alarm service: stores every alarm before it acknowledges it.

@@ -1,0 +1,1 @@
+//! Client conversations: one async method per operation, typed events.

@@ -1,0 +1,1 @@
+//! The pillar: archive, index, audit trail and one handler per operation.

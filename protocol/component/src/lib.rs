@@ -1,0 +1,1 @@
+//! What every component shares: receive path, sending, status and raising alarms.

@@ -1,0 +1,1 @@
+//! File bytes between components: HTTP client and built-in exchange server, and file: addresses.

@@ -1,0 +1,1 @@
+//! TLS configuration from PEM files.

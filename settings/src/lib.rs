@@ -1,0 +1,1 @@
+//! Settings of repositories, collections, service agreements and nodes.
