@@ -31,7 +31,10 @@ impl SystemClock {
 }
 
 impl Clock for SystemClock {
-    #[expect(clippy::disallowed_methods, reason = "the one place where the time is read")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one place where the time is read"
+    )]
     fn now(&self) -> DateTime<Utc> {
         Utc::now()
     }

@@ -48,7 +48,9 @@ pub enum DestinationError {
     #[error("destination '{0}' has more than one '://'")]
     TwoSchemes(String),
     /// A scheme other than topic, queue or temporary-queue.
-    #[error("destination '{text}' has the unknown kind '{scheme}' (known: topic, queue, temporary-queue)")]
+    #[error(
+        "destination '{text}' has the unknown kind '{scheme}' (known: topic, queue, temporary-queue)"
+    )]
     UnknownKind {
         /// The whole text.
         text: String,
@@ -61,7 +63,10 @@ impl Destination {
     /// A destination of this kind and name.
     #[must_use]
     pub fn new(kind: DestinationKind, name: &str) -> Self {
-        Self { kind, name: name.into() }
+        Self {
+            kind,
+            name: name.into(),
+        }
     }
 
     /// The topic of this name.
@@ -134,9 +139,18 @@ mod tests {
     #[test]
     fn spellings() {
         let topic: Destination = "quick-start-root's cmdline client".parse().unwrap();
-        assert_eq!(topic, Destination::topic("quick-start-root's cmdline client"));
-        assert_eq!(topic.to_string(), "topic://quick-start-root's cmdline client");
-        assert_eq!("queue://a".parse::<Destination>().unwrap(), Destination::queue("a"));
+        assert_eq!(
+            topic,
+            Destination::topic("quick-start-root's cmdline client")
+        );
+        assert_eq!(
+            topic.to_string(),
+            "topic://quick-start-root's cmdline client"
+        );
+        assert_eq!(
+            "queue://a".parse::<Destination>().unwrap(),
+            Destination::queue("a")
+        );
         assert!("vm://a".parse::<Destination>().is_err());
         assert!("topic://a://b".parse::<Destination>().is_err());
         assert!("queue://".parse::<Destination>().is_err());
