@@ -1,0 +1,96 @@
+//! The addresses under which this process offers files to others, or asks for them.
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use uuid::Uuid;
+
+/// A place on an exchange in which every offer gets an address of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OfferSpace {
+    base: String,
+}
+
+impl OfferSpace {
+    /// The space below `base_url`, with or without a slash at its end.
+    #[must_use]
+    pub fn new(base_url: &str) -> Self {
+        Self {
+            base: format!("{}/", base_url.trim_end_matches('/')),
+        }
+    }
+
+    /// A new address for a file: the base, a random token that nobody guesses, and the last part of
+    /// `file_name` for people to recognize. Every call gives another one, so that two operations on
+    /// one file don't meet.
+    ///
+    /// Encoded as a path segment (RFC 3986 section 3.3), never as a form: a space is `%20` and a
+    /// plus is `%2B`.
+    #[must_use]
+    pub fn address_for(&self, file_name: &str) -> String {
+        let last = file_name.rsplit('/').next().unwrap_or_default();
+        // A dot segment would disappear on the way, however encoded.
+        let last = if matches!(last, "" | "." | "..") {
+            UNNAMED
+        } else {
+            last
+        };
+        format!("{}{}/{}", self.base, Uuid::new_v4(), encode_segment(last))
+    }
+}
+
+/// One path segment of an address: RFC 3986's unreserved characters are kept, everything else
+/// (including `/`) is percent-encoded, once, as UTF-8.
+#[must_use]
+pub fn encode_segment(text: &str) -> String {
+    utf8_percent_encode(text, ENCODED).to_string()
+}
+
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+
+const UNNAMED: &str = "file";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_encoded_as_path_segments() {
+        let space = OfferSpace::new("http://127.0.0.1:8181/");
+        let address = space.address_for("a b+c%41#1?x&y.tif");
+        assert!(address.starts_with("http://127.0.0.1:8181/"));
+        assert!(
+            address.ends_with("/a%20b%2Bc%2541%231%3Fx%26y.tif"),
+            "{address}"
+        );
+        assert_eq!(
+            encode_segment("Ærø 1%#?.tif"),
+            "%C3%86r%C3%B8%201%25%23%3F.tif"
+        );
+        assert_eq!(encode_segment("a/b-c_d~e.f*"), "a%2Fb-c_d~e.f%2A");
+    }
+
+    #[test]
+    fn every_offer_is_new_and_carries_a_token() {
+        let space = OfferSpace::new("https://h/dav");
+        let (one, other) = (space.address_for("x"), space.address_for("x"));
+        assert_ne!(one, other);
+        let token = one
+            .strip_prefix("https://h/dav/")
+            .unwrap()
+            .strip_suffix("/x")
+            .unwrap();
+        assert!(crate::address::is_token(token), "{token}");
+    }
+
+    #[test]
+    fn only_the_last_part_of_a_name_shows() {
+        let space = OfferSpace::new("http://h");
+        assert!(space.address_for("folder/file").ends_with("/file"));
+        for odd in ["", ".", "..", "folder/"] {
+            assert!(space.address_for(odd).ends_with("/file"), "{odd}");
+        }
+    }
+}

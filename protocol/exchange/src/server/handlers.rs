@@ -1,0 +1,287 @@
+//! One request, one answer.
+
+use std::{convert::Infallible, io, sync::Arc, time::Duration};
+
+use axum::{
+    body::{Body, BodyDataStream, Bytes},
+    extract::{Request, State},
+    http::{
+        HeaderMap, HeaderValue, Method, StatusCode,
+        header::{
+            ACCEPT_RANGES, ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE,
+            HeaderName, IF_RANGE, RANGE, X_CONTENT_TYPE_OPTIONS,
+        },
+    },
+    response::{IntoResponse, Response},
+};
+use futures_util::{StreamExt, stream};
+use tokio::time::timeout;
+
+use super::{
+    range::Wanted,
+    store::{Name, Store},
+};
+use crate::disk::{self, Reader, Writer};
+
+/// What every request needs.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) store: Arc<Store>,
+    /// What the path of a request may begin with, before the token.
+    pub(crate) path_prefix: String,
+    pub(crate) maximum_file_bytes: Option<u64>,
+    pub(crate) idle_timeout: Duration,
+}
+
+/// How long the rest of a refused upload is read, so that its sender gets to see the answer.
+const DRAIN_REFUSED: Duration = Duration::from_secs(5);
+
+/// Answers a request.
+pub(crate) async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    let path = request.uri().path();
+    let name = Name::parse(path.strip_prefix(&shared.path_prefix).unwrap_or(path))
+        .or_else(|| Name::parse(path));
+    let method = request.method().clone();
+    match (&method, name) {
+        (&Method::PUT, Some(name)) => put(&shared, &name, request).await,
+        (&Method::PUT, None) => Refusal::Forbidden.answer(Some(request.into_body())),
+        (&Method::GET | &Method::HEAD, Some(name)) => {
+            get(
+                &shared,
+                name,
+                method == Method::HEAD,
+                request.headers().clone(),
+            )
+            .await
+        }
+        (&Method::DELETE, Some(name)) => delete(&shared, name).await,
+        (&Method::GET | &Method::HEAD | &Method::DELETE, None) => Refusal::NotFound.answer(None),
+        _ => Refusal::Method.answer(Some(request.into_body())),
+    }
+}
+
+async fn put(shared: &Shared, name: &Name, request: Request) -> Response {
+    let announced = number(request.headers(), &CONTENT_LENGTH);
+    let partial = request.headers().contains_key(CONTENT_RANGE);
+    let mut body = request.into_body().into_data_stream();
+    let received = if partial {
+        Err(Refusal::Partial)
+    } else {
+        receive(shared, name, announced, &mut body).await
+    };
+    match received {
+        Ok(true) => StatusCode::NO_CONTENT.into_response(),
+        Ok(false) => StatusCode::CREATED.into_response(),
+        Err(refusal) => refusal.answer(Some(Body::from_stream(body))),
+    }
+}
+
+/// Stores a body; true if it replaced a file.
+async fn receive(
+    shared: &Shared,
+    name: &Name,
+    announced: Option<u64>,
+    body: &mut BodyDataStream,
+) -> Result<bool, Refusal> {
+    let limit = shared.maximum_file_bytes.unwrap_or(u64::MAX);
+    if let Some(announced) = announced {
+        if announced > limit {
+            return Err(Refusal::TooLarge);
+        }
+        let store = Arc::clone(&shared.store);
+        if disk::blocking(move || store.free_bytes())
+            .await
+            .map_err(Refusal::Disk)?
+            < announced
+        {
+            return Err(Refusal::Disk(io::ErrorKind::StorageFull.into()));
+        }
+    }
+    let mut writer = shared.store.writer(name);
+    let received = copy(body, &mut writer, limit, shared.idle_timeout).await?;
+    if announced.is_some_and(|announced| announced != received) {
+        return Err(Refusal::CutOff);
+    }
+    writer.publish().await.map_err(Refusal::Disk)
+}
+
+/// Writes a body as it comes; tells its length.
+async fn copy(
+    body: &mut BodyDataStream,
+    writer: &mut Writer,
+    limit: u64,
+    idle_timeout: Duration,
+) -> Result<u64, Refusal> {
+    let mut received = 0_u64;
+    while let Some(buffer) = timeout(idle_timeout, body.next())
+        .await
+        .map_err(|_elapsed| Refusal::Stalled)?
+    {
+        let buffer = buffer.map_err(|_error| Refusal::CutOff)?;
+        received += buffer.len() as u64;
+        if received > limit {
+            return Err(Refusal::TooLarge);
+        }
+        writer.write(buffer).await.map_err(Refusal::Disk)?;
+    }
+    Ok(received)
+}
+
+async fn get(shared: &Shared, name: Name, head: bool, headers: HeaderMap) -> Response {
+    let range = headers.get(RANGE).and_then(|range| range.to_str().ok());
+    // There are no validators here that an If-Range could agree with.
+    let range = range
+        .filter(|_| !head && !headers.contains_key(IF_RANGE))
+        .map(str::to_owned);
+    match read(shared, name, range, head).await {
+        Ok(response) => response,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Refusal::NotFound.answer(None),
+        Err(error) => Refusal::Disk(error).answer(None),
+    }
+}
+
+async fn read(
+    shared: &Shared,
+    name: Name,
+    range: Option<String>,
+    head: bool,
+) -> io::Result<Response> {
+    let store = Arc::clone(&shared.store);
+    let opened = disk::blocking(move || {
+        let (mut file, size) = store.read(&name)?;
+        let wanted = range.map_or(Wanted::Whole, |range| Wanted::parse(&range, size));
+        if let Wanted::Part { first, .. } = wanted {
+            io::Seek::seek(&mut file, io::SeekFrom::Start(first))?;
+        }
+        Ok::<_, io::Error>((file, size, wanted))
+    });
+    let (file, size, wanted) = opened.await?;
+    let (status, range, length) = match wanted {
+        Wanted::Whole => (StatusCode::OK, None, size),
+        Wanted::Part { first, length } => {
+            let range = format!("bytes {first}-{}/{size}", first + length - 1);
+            (StatusCode::PARTIAL_CONTENT, Some(range), length)
+        }
+        Wanted::Nothing => return Ok(unsatisfiable(size)),
+    };
+    let body = if head {
+        Body::empty()
+    } else {
+        Body::from_stream(Reader::start(file, length))
+    };
+    let mut response = (status, FILE_HEADERS, body).into_response();
+    response.headers_mut().insert(CONTENT_LENGTH, length.into());
+    if let Some(range) = range.and_then(|range| HeaderValue::try_from(range).ok()) {
+        response.headers_mut().insert(CONTENT_RANGE, range);
+    }
+    Ok(response)
+}
+
+/// What every file is sent with: bytes, and nothing that a browser should make something of.
+const FILE_HEADERS: [(HeaderName, &str); 3] = [
+    (CONTENT_TYPE, "application/octet-stream"),
+    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (ACCEPT_RANGES, "bytes"),
+];
+
+fn unsatisfiable(size: u64) -> Response {
+    let range = [(CONTENT_RANGE, format!("bytes */{size}"))];
+    (StatusCode::RANGE_NOT_SATISFIABLE, range).into_response()
+}
+
+async fn delete(shared: &Shared, name: Name) -> Response {
+    let store = Arc::clone(&shared.store);
+    match disk::blocking(move || store.remove(&name)).await {
+        Ok(true) => StatusCode::NO_CONTENT.into_response(),
+        Ok(false) => Refusal::NotFound.answer(None),
+        Err(error) => Refusal::Disk(error).answer(None),
+    }
+}
+
+/// Why a request isn't done.
+#[derive(Debug)]
+enum Refusal {
+    /// A name without a token can't be put.
+    Forbidden,
+    NotFound,
+    Method,
+    /// A part of a file can't be put.
+    Partial,
+    TooLarge,
+    /// The body stopped coming.
+    Stalled,
+    /// The body ended early.
+    CutOff,
+    /// Our disk failed.
+    Disk(io::Error),
+}
+
+impl Refusal {
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::Forbidden => StatusCode::FORBIDDEN,
+            Self::NotFound => StatusCode::NOT_FOUND,
+            Self::Method => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Partial | Self::CutOff => StatusCode::BAD_REQUEST,
+            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Stalled => StatusCode::REQUEST_TIMEOUT,
+            Self::Disk(error) if is_full(error) => StatusCode::INSUFFICIENT_STORAGE,
+            Self::Disk(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    /// The answer. The rest of the request's body is read after the answer has been sent: a sender
+    /// that is cut off while it sends may never read why.
+    fn answer(self, body: Option<Body>) -> Response {
+        let status = self.status();
+        match &self {
+            Self::Disk(error) => tracing::error!(%error, %status, "the exchange's disk fails"),
+            Self::NotFound => {}
+            _ => tracing::warn!(%status, refusal = ?self, "exchange request refused"),
+        }
+        let text = Bytes::from(format!("{status}\n"));
+        let rest = match self {
+            Self::Stalled | Self::CutOff => None,
+            _ => body,
+        };
+        let mut response = match rest {
+            None => (status, text).into_response(),
+            Some(rest) => (status, Body::from_stream(text_then_drain(text, rest))).into_response(),
+        };
+        let headers = response.headers_mut();
+        match self {
+            Self::Method => {
+                headers.insert(ALLOW, HeaderValue::from_static("PUT, GET, HEAD, DELETE"));
+            }
+            Self::Stalled => {
+                headers.insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            _ => {}
+        }
+        response
+    }
+}
+
+fn text_then_drain(
+    text: Bytes,
+    rest: Body,
+) -> impl futures_util::Stream<Item = Result<Bytes, Infallible>> {
+    let drain = async {
+        let mut rest = rest.into_data_stream();
+        let read = async { while let Some(Ok(_)) = rest.next().await {} };
+        let _ = timeout(DRAIN_REFUSED, read).await;
+        Ok(Bytes::new())
+    };
+    stream::iter([Ok(text)]).chain(stream::once(drain))
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
+    )
+}
+
+fn number(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
+    headers.get(name)?.to_str().ok()?.parse().ok()
+}
