@@ -1,0 +1,408 @@
+//! [`Component`]: an identity on the bus, and what all components do with it.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use pillarbox_bus::{Bus, BusError, Incoming, Outgoing, spelling};
+use pillarbox_messages::{
+    CollectionId, ComponentId, CorrelationId, Destination, DestinationKind, Header, Message,
+    ProtocolVersion, ResponseCode, ResponseInfo, Timestamp, clock::SharedClock,
+};
+use pillarbox_settings::{AlarmLevel, Repository, Timeouts};
+use tracing::{debug, warn};
+
+use crate::{
+    alarms::{Admission, AlarmRequest, AlarmSender, Limiter, Raised},
+    incoming::{self, Filter, Received, Refusal},
+    outgoing::{DeliveryOptions, Expiry, delivery_for, outgoing},
+    rejection::Rejection,
+    responses::{Subject, refusal},
+    security::MessageSecurity,
+};
+
+/// What a component is made from.
+#[derive(Clone, Debug)]
+pub struct ComponentOptions {
+    /// Its id: `From` of all it sends, and the client id of its connection.
+    pub id: ComponentId,
+    /// The repository it belongs to.
+    pub repository: Arc<Repository>,
+    /// Its connection.
+    pub bus: Bus,
+    /// Its time.
+    pub clock: SharedClock,
+    /// `ReplyTo` of what it sends, per collection that it serves.
+    pub addresses: BTreeMap<CollectionId, Destination>,
+    /// Which alarms it sends.
+    pub alarm_level: AlarmLevel,
+    /// When its requests expire.
+    pub timeouts: Timeouts,
+}
+
+impl ComponentOptions {
+    /// A pillar: serves the collections that list it, each under its pillar destination.
+    #[must_use]
+    pub fn pillar(
+        id: ComponentId,
+        repository: Arc<Repository>,
+        bus: Bus,
+        clock: SharedClock,
+        alarm_level: AlarmLevel,
+    ) -> Self {
+        let addresses = repository
+            .collections_of_pillar(&id)
+            .map(|it| (it.id.clone(), repository.destinations(&it.id).pillar(&id)))
+            .collect();
+        let timeouts = repository.timeouts;
+        Self {
+            id,
+            repository,
+            bus,
+            clock,
+            addresses,
+            alarm_level,
+            timeouts,
+        }
+    }
+
+    /// A client or a service: has a client destination in every collection, as its agreement names it.
+    #[must_use]
+    pub fn client(
+        id: ComponentId,
+        sla: Option<&str>,
+        repository: Arc<Repository>,
+        bus: Bus,
+        clock: SharedClock,
+    ) -> Self {
+        let collections = repository.collections.iter();
+        let addresses = collections
+            .map(|it| {
+                (
+                    it.id.clone(),
+                    repository.destinations(&it.id).client(&id, sla),
+                )
+            })
+            .collect();
+        let timeouts = repository.timeouts_for(sla);
+        let alarm_level = AlarmLevel::default();
+        Self {
+            id,
+            repository,
+            bus,
+            clock,
+            addresses,
+            alarm_level,
+            timeouts,
+        }
+    }
+}
+
+/// A component: its id, repository, connection and clock, and how it signs, sends, receives and raises
+/// alarms. Clones share everything.
+#[derive(Clone)]
+pub struct Component {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    options: ComponentOptions,
+    collections: Vec<CollectionId>,
+    security: MessageSecurity,
+    expiry: Expiry,
+    /// Locked for a look-up only.
+    limiter: Mutex<Limiter>,
+}
+
+impl Component {
+    /// A component that sends unsigned messages.
+    #[must_use]
+    pub fn new(options: ComponentOptions) -> Self {
+        let collections = options.addresses.keys().cloned().collect();
+        let expiry = if options.repository.has_reference_naming() {
+            Expiry::Never
+        } else {
+            Expiry::WithTimeout
+        };
+        let security = MessageSecurity::default();
+        let limiter = Mutex::new(Limiter::default());
+        Self {
+            shared: Arc::new(Shared {
+                options,
+                collections,
+                security,
+                expiry,
+                limiter,
+            }),
+        }
+    }
+
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> &ComponentId {
+        &self.shared.options.id
+    }
+
+    /// The repository it belongs to.
+    #[must_use]
+    pub fn repository(&self) -> &Arc<Repository> {
+        &self.shared.options.repository
+    }
+
+    /// Its connection.
+    #[must_use]
+    pub fn bus(&self) -> &Bus {
+        &self.shared.options.bus
+    }
+
+    /// Its time.
+    #[must_use]
+    pub fn clock(&self) -> &SharedClock {
+        &self.shared.options.clock
+    }
+
+    /// The time now as messages carry it.
+    #[must_use]
+    pub fn timestamp(&self) -> Timestamp {
+        Timestamp::from(self.clock().now())
+    }
+
+    /// How it signs and verifies.
+    #[must_use]
+    pub fn security(&self) -> &MessageSecurity {
+        &self.shared.security
+    }
+
+    /// When its requests expire.
+    #[must_use]
+    pub fn timeouts(&self) -> Timeouts {
+        self.shared.options.timeouts
+    }
+
+    /// The collections it serves.
+    #[must_use]
+    pub fn collections(&self) -> &[CollectionId] {
+        &self.shared.collections
+    }
+
+    /// Whether it serves this collection.
+    #[must_use]
+    pub fn serves(&self, collection: &CollectionId) -> bool {
+        self.shared.options.addresses.contains_key(collection)
+    }
+
+    /// Its own address in this collection: `ReplyTo` of what it sends. For a collection that it doesn't
+    /// serve, or none, the address in its first one.
+    #[must_use]
+    pub fn address(&self, collection: Option<&CollectionId>) -> Destination {
+        let addresses = &self.shared.options.addresses;
+        collection
+            .and_then(|id| addresses.get(id))
+            .or_else(|| addresses.values().next())
+            .cloned()
+            .unwrap_or_else(|| Destination::topic(self.id().as_str()))
+    }
+
+    /// Its alarms.
+    #[must_use]
+    pub fn alarms(&self) -> AlarmSender {
+        AlarmSender::new(self.clone())
+    }
+
+    /// The header of a request of this component.
+    #[must_use]
+    pub fn request_header(
+        &self,
+        correlation_id: CorrelationId,
+        collection: &CollectionId,
+        destination: Destination,
+        to: Option<ComponentId>,
+    ) -> Header {
+        Header {
+            version: ProtocolVersion::CURRENT,
+            correlation_id,
+            collection_id: Some(collection.clone()),
+            destination,
+            reply_to: self.address(Some(collection)),
+            from: self.id().clone(),
+            to,
+        }
+    }
+
+    /// The header of a response: correlation id and collection are the request's, the destination is its
+    /// `ReplyTo`, the receiver its `From`.
+    #[must_use]
+    pub fn response_header(&self, request: &Header) -> Header {
+        Header {
+            version: ProtocolVersion::CURRENT,
+            correlation_id: request.correlation_id.clone(),
+            collection_id: request.collection_id.clone(),
+            destination: request.reply_to.clone(),
+            reply_to: self.address(request.collection_id.as_ref()),
+            from: self.id().clone(),
+            to: Some(request.from.clone()),
+        }
+    }
+
+    /// The response that refuses a request with this code and text; none if it is no request.
+    #[must_use]
+    pub fn refuse(&self, request: &Message, code: ResponseCode, text: &str) -> Option<Message> {
+        let header = self.response_header(request.header());
+        let info = ResponseInfo {
+            response_code: code,
+            response_text: Some(text.to_owned()),
+        };
+        let (kind, subject) = (request.message_type(), Subject::of(request));
+        refusal(kind, header, info, self.id(), subject, self.timestamp())
+    }
+
+    /// How this message is delivered.
+    #[must_use]
+    pub fn delivery(&self, message: &Message) -> DeliveryOptions {
+        delivery_for(message, &self.timeouts(), self.shared.expiry)
+    }
+
+    /// The message as the bus takes it, addressed by its own `Destination`.
+    #[must_use]
+    pub fn outgoing(&self, message: &Message) -> Outgoing {
+        outgoing(message, self.security(), self.delivery(message))
+    }
+
+    /// A response as the bus takes it. Where `Destination` is a temporary queue it goes to the transport's
+    /// reply address of the request, since the name in the document is no address.
+    #[must_use]
+    pub fn outgoing_reply(&self, response: &Message, reply_address: Option<&str>) -> Outgoing {
+        let mut outgoing = self.outgoing(response);
+        if outgoing.destination.kind() == DestinationKind::TemporaryQueue
+            && let Some(address) = reply_address.and_then(spelling::from_stomp)
+        {
+            outgoing.destination = address;
+        }
+        outgoing
+    }
+
+    /// Sends a message.
+    ///
+    /// # Errors
+    /// What the bus has against it.
+    pub async fn send(&self, message: &Message) -> Result<(), BusError> {
+        self.bus().publish(self.outgoing(message)).await
+    }
+
+    /// Sends several messages.
+    ///
+    /// # Errors
+    /// The first that the bus has something against; others may have arrived.
+    pub async fn send_all(&self, messages: &[Message]) -> Result<(), BusError> {
+        self.bus()
+            .publish_all(messages.iter().map(|it| self.outgoing(it)).collect())
+            .await
+    }
+
+    /// Sends a response to a request that was [`Received`]; see [`Component::outgoing_reply`].
+    ///
+    /// # Errors
+    /// What the bus has against it.
+    pub async fn reply(
+        &self,
+        response: &Message,
+        reply_address: Option<&str>,
+    ) -> Result<(), BusError> {
+        self.bus()
+            .publish(self.outgoing_reply(response, reply_address))
+            .await
+    }
+
+    /// Reads a message and checks all that is checked before a handler sees it.
+    ///
+    /// # Errors
+    /// [`Refusal`]; a rejected one goes to [`Component::reject`].
+    pub fn receive(&self, incoming: &Incoming) -> Result<Received, Refusal> {
+        let filter = Filter {
+            component: self.id(),
+            collections: Some(self.collections()),
+        };
+        incoming::receive(incoming, self.security(), filter)
+    }
+
+    /// The answer that a refused request deserves: `REQUEST_NOT_UNDERSTOOD_FAILURE`, of its own type. None
+    /// unless it is a request that says whom to answer.
+    #[must_use]
+    pub fn answer_to(&self, rejection: &Rejection) -> Option<Message> {
+        let kind = rejection.answerable()?;
+        let header = Header {
+            version: ProtocolVersion::CURRENT,
+            correlation_id: rejection.correlation_id.clone()?,
+            collection_id: rejection.collection_id.clone(),
+            destination: rejection.reply_to.clone()?,
+            reply_to: self.address(rejection.collection_id.as_ref()),
+            from: self.id().clone(),
+            to: rejection.from.clone(),
+        };
+        let info = ResponseInfo {
+            response_code: ResponseCode::RequestNotUnderstoodFailure,
+            response_text: Some(rejection.reason.to_string()),
+        };
+        let subject = rejection
+            .message
+            .as_ref()
+            .map(Subject::of)
+            .unwrap_or_default();
+        refusal(kind, header, info, self.id(), subject, self.timestamp())
+    }
+
+    /// Deals with a refused message: answers it if it deserves that, then raises the alarm, rate limited.
+    /// Never fails: an answer that can't be delivered must not keep the message on the bus.
+    pub async fn reject(&self, rejection: &Rejection) -> Raised {
+        if let Some(answer) = self.answer_to(rejection)
+            && let Err(error) = self
+                .reply(&answer, rejection.reply_address.as_deref())
+                .await
+        {
+            debug!(%error, "the refusal could not be delivered");
+        }
+        let request = AlarmRequest {
+            level: AlarmLevel::Emergency,
+            code: rejection.alarm_code(),
+            text: rejection.alarm_text(),
+            collection: rejection.collection_id.clone().filter(|id| self.serves(id)),
+            file: None,
+        };
+        let raised = self.alarms().raise(request).await;
+        let correlation = rejection.correlation_id.as_ref().map(AsRef::as_ref);
+        let from = rejection.from.as_ref().map(ComponentId::as_str);
+        let collection = rejection.collection_id.as_ref().map(CollectionId::as_str);
+        let op = rejection.message_type.as_deref();
+        let reason = &rejection.reason;
+        if raised == Raised::HeldBack {
+            debug!(correlation, from, collection, op, %reason, "message refused");
+        } else {
+            warn!(correlation, from, collection, op, %reason, "message refused");
+        }
+        raised
+    }
+
+    pub(crate) fn alarm_level(&self) -> AlarmLevel {
+        self.shared.options.alarm_level
+    }
+
+    pub(crate) fn admit(&self, request: &AlarmRequest) -> Admission {
+        let now = self.clock().now_ms();
+        self.shared
+            .limiter
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .admit(request, now)
+    }
+}
+
+impl fmt::Debug for Component {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Component")
+            .field("id", self.id())
+            .field("collections", &self.collections())
+            .finish_non_exhaustive()
+    }
+}
