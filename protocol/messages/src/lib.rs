@@ -29,6 +29,7 @@ pub mod destination;
 pub mod elements;
 pub mod enums;
 pub mod error;
+pub mod file_id;
 pub mod get_audit_trails;
 pub mod get_checksums;
 pub mod get_file;
@@ -43,6 +44,7 @@ pub mod operation;
 pub mod properties;
 pub mod put_file;
 pub mod replace_file;
+pub mod results;
 pub mod timestamp;
 pub mod version;
 mod xml;
@@ -62,6 +64,7 @@ pub use enums::{
     AlarmCode, ChecksumType, FileAction, ResponseCode, StatusCode, TimeMeasureUnit, UnknownValue,
 };
 pub use error::{DecodeError, DecodeReason, KnownHeader};
+pub use file_id::{ArchiveFileId, FileIdError, FileIdPattern, PatternError};
 pub use get_audit_trails::{
     GetAuditTrailsFinalResponse, GetAuditTrailsProgressResponse, GetAuditTrailsRequest,
     IdentifyContributorsForGetAuditTrailsRequest, IdentifyContributorsForGetAuditTrailsResponse,
@@ -95,5 +98,6 @@ pub use replace_file::{
     IdentifyPillarsForReplaceFileRequest, IdentifyPillarsForReplaceFileResponse,
     ReplaceFileFinalResponse, ReplaceFileProgressResponse, ReplaceFileRequest,
 };
+pub use results::ResultDocument;
 pub use timestamp::{Timestamp, TimestampError};
 pub use version::{ProtocolVersion, VersionError};

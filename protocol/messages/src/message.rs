@@ -95,7 +95,6 @@ macro_rules! message_types {
 
         /// Any message of the protocol.
         #[derive(Clone, Debug, PartialEq, Eq)]
-        #[expect(clippy::large_enum_variant, reason = "messages are handled one at a time")]
         pub enum Message {
             $( #[doc = concat!("Root element `", $element, "`.")] $name($name), )*
         }
@@ -249,7 +248,7 @@ impl Message {
     /// [`ProtocolVersion::check`].
     pub fn from_xml(text: &str) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(text, MAX_MESSAGE_BYTES)?;
-        Self::read(&mut reader).map_err(|reason| reader.into_error(reason))
+        Self::read(&mut reader).map_err(|reason| reader.into_error(*reason))
     }
 
     /// The message as XML, in one line, in the shape that the Java components write. Characters that XML 1.0

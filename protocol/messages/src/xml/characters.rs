@@ -30,10 +30,8 @@ pub(crate) fn first_illegal(text: &str) -> Option<usize> {
         let suspect = block.iter().fold(false, |suspect, &byte| {
             suspect | ((byte < 0x20) & !is_space(byte)) | (byte == 0xEF)
         });
-        if suspect {
-            if let Some(found) = illegal_from(text, start, start + block.len()) {
-                return Some(found);
-            }
+        if suspect && let Some(found) = illegal_from(text, start, start + block.len()) {
+            return Some(found);
         }
         start += block.len();
     }

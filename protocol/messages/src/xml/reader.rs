@@ -99,14 +99,14 @@ impl<'x> Reader<'x> {
                 bytes: text.len(),
                 limit,
             };
-            return Err(reader.into_error(Box::new(reason)));
+            return Err(reader.into_error(reason));
         }
         reader.scan = Scan::of(text);
         Ok(reader)
     }
 
     /// The reason with where it happened and what was known.
-    pub(crate) fn into_error(self, reason: Box<DecodeReason>) -> DecodeError {
+    pub(crate) fn into_error(self, reason: DecodeReason) -> DecodeError {
         let mut path = String::new();
         for name in self
             .known
@@ -119,7 +119,7 @@ impl<'x> Reader<'x> {
             path.push_str(name);
         }
         DecodeError {
-            reason: *reason,
+            reason,
             path: path.into(),
             offset: self.offset,
             known: Box::new(self.known.into_header()),
@@ -265,7 +265,7 @@ impl<'x> Reader<'x> {
     /// Reads `CorrelationID`.
     pub(crate) fn correlation<T: Value>(&mut self) -> Read<T> {
         self.known("CorrelationID", |known, text| {
-            known.correlation = Some(text)
+            known.correlation = Some(text);
         })
     }
 
@@ -477,11 +477,11 @@ impl<'x> Reader<'x> {
     fn event(&mut self) -> Read<Event<'x>> {
         self.offset = self.source.buffer_position();
         let event = self.source.read_event();
-        if let Some(illegal) = self.scan.illegal {
-            if self.source.buffer_position() > illegal || event.is_err() {
-                self.offset = illegal;
-                return Err(Box::new(DecodeReason::IllegalCharacter));
-            }
+        if let Some(illegal) = self.scan.illegal
+            && (self.source.buffer_position() > illegal || event.is_err())
+        {
+            self.offset = illegal;
+            return Err(Box::new(DecodeReason::IllegalCharacter));
         }
         event.map_err(|error| match error {
             quick_xml::Error::Syntax(_) => Box::new(DecodeReason::CutOff),

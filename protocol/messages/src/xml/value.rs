@@ -115,17 +115,16 @@ impl Value for u64 {
         let text = collapsed(text);
         let (negative, digits) = match text.as_bytes() {
             [b'-', digits @ ..] => (true, digits),
-            [b'+', digits @ ..] => (false, digits),
-            digits => (false, digits),
+            [b'+', digits @ ..] | digits => (false, digits),
         };
         if digits.is_empty() {
             return None;
         }
-        let value = digits.iter().try_fold(0u64, |value, digit| {
+        let value = digits.iter().try_fold(0, |value: Self, digit| {
             digit.is_ascii_digit().then(|| {
                 value
                     .saturating_mul(10)
-                    .saturating_add(u64::from(digit - b'0'))
+                    .saturating_add(Self::from(digit - b'0'))
             })
         })?;
         (!negative || value == 0).then_some(value)
