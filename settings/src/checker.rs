@@ -1,0 +1,124 @@
+//! Collecting problems while settings are checked.
+
+use std::fmt::Display;
+
+use crate::{
+    problem::Problem,
+    reading::{Lines, did_you_mean},
+};
+
+/// What was found wrong so far, and where things stand.
+#[derive(Debug)]
+pub(crate) struct Checker<'a> {
+    lines: &'a Lines,
+    problems: Vec<Problem>,
+}
+
+impl<'a> Checker<'a> {
+    pub(crate) const fn new(lines: &'a Lines) -> Self {
+        Self {
+            lines,
+            problems: Vec::new(),
+        }
+    }
+
+    pub(crate) fn finish(self) -> Vec<Problem> {
+        self.problems
+    }
+
+    /// Notes that the value at this path is wrong.
+    pub(crate) fn problem(&mut self, path: &str, cause: String, next_step: impl Into<String>) {
+        let origin = self.lines.origin(path);
+        self.problems.push(Problem {
+            origin,
+            cause,
+            next_step: next_step.into(),
+        });
+    }
+
+    /// The value, or a problem if it is not what it should be. The error's text says behind a semicolon what
+    /// to do.
+    pub(crate) fn accept<T, E: Display>(&mut self, path: &str, value: Result<T, E>) -> Option<T> {
+        match value {
+            Ok(value) => Some(value),
+            Err(error) => {
+                let text = error.to_string();
+                let (cause, next_step) = text.split_once("; ").unwrap_or((&text, "correct it"));
+                self.problem(path, cause.to_owned(), next_step);
+                None
+            }
+        }
+    }
+
+    /// The value, or a problem if there is none.
+    pub(crate) fn require<'v, T>(
+        &mut self,
+        path: &str,
+        value: Option<&'v T>,
+        example: &str,
+    ) -> Option<&'v T> {
+        if value.is_none() {
+            self.problem(
+                path,
+                format!("`{}` is missing", named(path)),
+                format!("add {example}"),
+            );
+        }
+        value
+    }
+
+    /// An id that can stand in destination names and in directory names.
+    pub(crate) fn id(&mut self, path: &str, what: &str, id: &str) {
+        let strange = |c: char| c.is_control() || "/\\*>?{}\"".contains(c);
+        let next_step = if id.is_empty() {
+            "write at least one character"
+        } else if id == "." || id == ".." || id.trim() != id {
+            "begin and end with a letter or a digit"
+        } else if id.len() > LONGEST_ID {
+            "shorten it to 200 bytes"
+        } else if id.contains(strange) {
+            "leave out / \\ * > ? { } \" and control characters"
+        } else {
+            return;
+        };
+        let shown: String = id.chars().take(40).collect();
+        let cause = format!(
+            "the {what} id `{}` can't be used in names",
+            shown.escape_debug()
+        );
+        self.problem(path, cause, next_step);
+    }
+
+    /// A name that must be one of the known ones.
+    pub(crate) fn known(&mut self, path: &str, what: &str, name: &str, known: &[&str]) {
+        if !known.contains(&name) {
+            self.problem(
+                path,
+                format!("unknown {what} `{name}`"),
+                did_you_mean(name, known),
+            );
+        }
+    }
+
+    /// A problem for every name in the list at this path that stands there before.
+    pub(crate) fn once(&mut self, path: &str, what: &str, names: &[String]) {
+        for (at, name) in names.iter().enumerate() {
+            if names.iter().take(at).any(|earlier| earlier == name) {
+                let cause = format!("the {what} `{name}` is named twice");
+                self.problem(&format!("{path}.{at}"), cause, "name it once");
+            }
+        }
+    }
+}
+
+/// A path without list positions.
+fn named(path: &str) -> String {
+    let names: Vec<&str> = path
+        .split('.')
+        .filter(|part| part.parse::<usize>().is_err())
+        .collect();
+    names.join(".")
+}
+
+/// File systems take 255 bytes, and names are made of ids with something added.
+const LONGEST_ID: usize = 200;

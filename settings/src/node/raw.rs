@@ -1,0 +1,186 @@
+//! `node.toml` as it is written.
+
+use std::{net::SocketAddr, num::NonZeroU64, path::PathBuf};
+
+use serde::Deserialize;
+
+use super::{AlarmLevel, ChecksumDownload, PillarType};
+use crate::{
+    bus_url::BusUrl,
+    duration::HumaneDuration,
+    raw_value::{OneOf, Text, Word},
+    reading::{Shape, field_names},
+    size::ByteSize,
+};
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(crate) struct RawNode {
+    pub(crate) data: Option<PathBuf>,
+    pub(crate) bus: RawBus,
+    pub(crate) pillars: Vec<RawPillar>,
+    pub(crate) bus_server: Option<RawBusServer>,
+    pub(crate) exchange_server: Option<RawExchangeServer>,
+    pub(crate) exchange: RawExchange,
+    pub(crate) client: Option<RawClient>,
+    pub(crate) alarms: Option<RawAlarms>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(crate) struct RawBus {
+    pub(crate) url: Option<Text<BusUrl>>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(crate) struct RawPillar {
+    pub(crate) id: Option<String>,
+    #[serde(rename = "type")]
+    pub(crate) pillar_type: Option<OneOf<PillarType>>,
+    pub(crate) download: Option<OneOf<ChecksumDownload>>,
+    pub(crate) directories: Vec<PathBuf>,
+    pub(crate) minimum_size_left: Option<ByteSize>,
+    pub(crate) time_to_start_deliver: Option<Text<HumaneDuration>>,
+    pub(crate) max_age_for_checksums: Option<Text<HumaneDuration>>,
+    pub(crate) alarm_level: Option<OneOf<AlarmLevel>>,
+    pub(crate) sla: Vec<String>,
+    pub(crate) first_audit_number: Option<NonZeroU64>,
+}
+
+impl Word for PillarType {
+    const WHAT: &'static str = "pillar type";
+    const ALL: &'static [(&'static str, Self)] =
+        &[("FILE", Self::File), ("CHECKSUM", Self::Checksum)];
+}
+
+impl Word for ChecksumDownload {
+    const WHAT: &'static str = "way of a checksum pillar to get checksums";
+    const ALL: &'static [(&'static str, Self)] = &[
+        ("ALWAYS_DOWNLOAD", Self::Always),
+        ("DOWNLOAD_WHEN_MISSING_FROM_MESSAGE", Self::WhenMissing),
+        ("NEVER_DOWNLOAD", Self::Never),
+    ];
+}
+
+impl Word for AlarmLevel {
+    const WHAT: &'static str = "alarm level";
+    const ALL: &'static [(&'static str, Self)] = &[
+        ("EMERGENCY", Self::Emergency),
+        ("ERROR", Self::Error),
+        ("WARNING", Self::Warning),
+    ];
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(crate) struct RawBusServer {
+    pub(crate) listen: Vec<Text<Address>>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(crate) struct RawExchangeServer {
+    pub(crate) listen: Option<Text<Address>>,
+    pub(crate) public_url: Option<String>,
+    pub(crate) expiry: Option<Text<HumaneDuration>>,
+    pub(crate) maximum_file_size: Option<ByteSize>,
+}
+
+/// An address to listen on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Address(pub(crate) SocketAddr);
+
+impl std::str::FromStr for Address {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self).map_err(|_| {
+            format!("`{text}` is no address to listen on; write an IP address and a port, as in \"127.0.0.1:61613\"")
+        })
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(crate) struct RawExchange {
+    pub(crate) hosts: Option<Vec<String>>,
+    pub(crate) file_roots: Vec<PathBuf>,
+    pub(crate) ca: Vec<PathBuf>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(crate) struct RawClient {
+    pub(crate) id: Option<String>,
+    pub(crate) sla: Option<String>,
+    pub(crate) exchange: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(crate) struct RawAlarms {
+    pub(crate) id: Option<String>,
+}
+
+impl Shape for RawNode {
+    const DEFAULTS: &'static str = r#"
+        data = "var"
+    "#;
+    const ENVIRONMENT: &'static [(&'static str, bool)] = &[
+        ("data", false),
+        ("bus.url", false),
+        ("bus_server.listen", true),
+        ("exchange_server.listen", false),
+        ("exchange_server.public_url", false),
+        ("exchange_server.expiry", false),
+        ("exchange_server.maximum_file_size", false),
+        ("exchange.hosts", true),
+        ("exchange.file_roots", true),
+        ("exchange.ca", true),
+        ("client.id", false),
+        ("client.sla", false),
+        ("client.exchange", false),
+        ("alarms.id", false),
+    ];
+
+    fn keys(path: &[&str]) -> &'static [&'static str] {
+        match path {
+            [] => field_names::<Self>(),
+            ["bus"] => field_names::<RawBus>(),
+            ["pillars"] => field_names::<RawPillar>(),
+            ["bus_server"] => field_names::<RawBusServer>(),
+            ["exchange_server"] => field_names::<RawExchangeServer>(),
+            ["exchange"] => field_names::<RawExchange>(),
+            ["client"] => field_names::<RawClient>(),
+            ["alarms"] => field_names::<RawAlarms>(),
+            _ => &[],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The environment can set every key that is not in a list of tables.
+    #[test]
+    fn every_single_key_can_come_from_the_environment() {
+        let set: Vec<&str> = RawNode::ENVIRONMENT.iter().map(|(path, _)| *path).collect();
+        for key in RawNode::keys(&[]) {
+            let inner = RawNode::keys(&[key]);
+            match *key {
+                "pillars" => assert!(!set.iter().any(|path| path.starts_with("pillars"))),
+                key if inner.is_empty() => assert!(set.contains(&key), "{key}"),
+                key => {
+                    for name in inner {
+                        assert!(
+                            set.contains(&format!("{key}.{name}").as_str()),
+                            "{key}.{name}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
