@@ -87,6 +87,20 @@ impl ExchangeServer {
     pub async fn start(options: ServerOptions) -> Result<Self, ExchangeError> {
         AddressPolicy::for_exchange(&options.public_url)?;
         let store = open_store(&options).await?;
+        Self::serve(Arc::new(store), options).await
+    }
+
+    /// A server on a disk where every file is made by `create`.
+    #[cfg(test)]
+    pub(crate) async fn start_on_disk(
+        options: ServerOptions,
+        create: disk::CreateFile,
+    ) -> Result<Self, ExchangeError> {
+        let store = open_store(&options).await?.with_disk(create);
+        Self::serve(Arc::new(store), options).await
+    }
+
+    async fn serve(store: Arc<Store>, options: ServerOptions) -> Result<Self, ExchangeError> {
         let listen = |source| ExchangeError::Listen {
             address: options.listen,
             source,
@@ -152,12 +166,11 @@ impl ExchangeServer {
     }
 }
 
-async fn open_store(options: &ServerOptions) -> Result<Arc<Store>, ExchangeError> {
+async fn open_store(options: &ServerOptions) -> Result<Store, ExchangeError> {
     let (directory, clock) = (options.directory.clone(), options.clock.clone());
     let what = format!("preparing the exchange directory {}", directory.display());
     disk::blocking(move || Store::open(&directory, clock))
         .await
-        .map(Arc::new)
         .map_err(|error| ExchangeError::local(what, error))
 }
 

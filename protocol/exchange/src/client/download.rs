@@ -1,6 +1,6 @@
 //! A file on its way here.
 
-use std::time::Duration;
+use std::{io, time::Duration};
 
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -135,10 +135,8 @@ impl Download {
 fn is_incomplete(error: &reqwest::Error) -> bool {
     let mut cause = std::error::Error::source(error);
     while let Some(error) = cause {
-        if error
-            .downcast_ref::<hyper::Error>()
-            .is_some_and(hyper::Error::is_incomplete_message)
-        {
+        let end = |error: &io::Error| error.kind() == io::ErrorKind::UnexpectedEof;
+        if error.downcast_ref().is_some_and(end) {
             return true;
         }
         cause = error.source();
