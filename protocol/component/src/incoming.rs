@@ -237,3 +237,6 @@ impl<'a> Properties<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

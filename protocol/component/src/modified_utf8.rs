@@ -74,20 +74,16 @@ mod tests {
 
     use super::*;
 
+    /// The text as Java writes it.
     fn encode(text: &str) -> Vec<u8> {
+        let byte = |marker: u16, bits: u16| u8::try_from(marker | bits).unwrap();
         let mut bytes = Vec::new();
         for unit in text.encode_utf16() {
-            let wide = u32::from(unit);
-            match wide {
-                0x01..=0x7F => bytes.push(wide as u8),
-                0 | 0x80..=0x7FF => {
-                    bytes.extend([0xC0 | (wide >> 6) as u8, 0x80 | (wide & 0x3F) as u8])
-                }
-                _ => bytes.extend([
-                    0xE0 | (wide >> 12) as u8,
-                    0x80 | ((wide >> 6) & 0x3F) as u8,
-                    0x80 | (wide & 0x3F) as u8,
-                ]),
+            let last = byte(0x80, unit & 0x3F);
+            match unit {
+                0x01..=0x7F => bytes.push(byte(0, unit)),
+                0 | 0x80..=0x7FF => bytes.extend([byte(0xC0, unit >> 6), last]),
+                _ => bytes.extend([byte(0xE0, unit >> 12), byte(0x80, (unit >> 6) & 0x3F), last]),
             }
         }
         bytes

@@ -121,3 +121,138 @@ pub fn group_key(collection: &CollectionId, file: &FileId) -> String {
 
 /// JMS default.
 const NORMAL_PRIORITY: u8 = 4;
+
+#[cfg(test)]
+mod tests {
+    use pillarbox_messages::{
+        ComponentId, CorrelationId, DeleteFileRequest, Destination, Header,
+        IdentifyPillarsForGetFileRequest, MessageType, ProtocolVersion, ResponseCode, ResponseInfo,
+        Timestamp,
+    };
+
+    use super::*;
+    use crate::responses::{Subject, refusal};
+
+    const TIMEOUTS: Timeouts = Timeouts {
+        identification: Duration::from_secs(180),
+        operation: Duration::from_secs(3600),
+    };
+
+    fn header(collection: Option<&str>, to: Option<&str>) -> Header {
+        Header {
+            version: ProtocolVersion::CURRENT,
+            correlation_id: CorrelationId::from("c-1"),
+            collection_id: collection.map(CollectionId::from),
+            destination: Destination::queue("books.north"),
+            reply_to: Destination::topic("client"),
+            from: "client".into(),
+            to: to.map(ComponentId::from),
+        }
+    }
+
+    fn delete(collection: Option<&str>, to: Option<&str>) -> Message {
+        DeleteFileRequest {
+            header: header(collection, to),
+            audit_trail_information: None,
+            pillar_id: None,
+            file_id: "Ærø.tif".into(),
+            checksum_data_for_existing_file: None,
+            checksum_request_for_existing_file: None,
+        }
+        .into()
+    }
+
+    fn identify() -> Message {
+        IdentifyPillarsForGetFileRequest {
+            header: header(Some("books"), None),
+            audit_trail_information: None,
+            file_id: "a".into(),
+        }
+        .into()
+    }
+
+    fn response(kind: MessageType) -> Message {
+        let info = ResponseInfo {
+            response_code: ResponseCode::Failure,
+            response_text: None,
+        };
+        let header = header(Some("books"), Some("client"));
+        let subject = Subject::default();
+        refusal(
+            kind,
+            header,
+            info,
+            &"north".into(),
+            subject,
+            Timestamp::EPOCH,
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn the_delivery_table() {
+        let rows = [
+            (identify(), false, Some(TIMEOUTS.identification)),
+            (delete(Some("books"), None), true, Some(TIMEOUTS.operation)),
+            (
+                response(MessageType::IdentifyPillarsForGetFileRequest),
+                false,
+                None,
+            ),
+            (response(MessageType::GetFileRequest), true, None),
+        ];
+        for (message, persistent, ttl) in rows {
+            let kind = message.message_type();
+            let delivery = delivery_for(&message, &TIMEOUTS, Expiry::WithTimeout);
+            assert_eq!(delivery, DeliveryOptions { persistent, ttl }, "{kind:?}");
+            let delivery = delivery_for(&message, &TIMEOUTS, Expiry::Never);
+            assert_eq!(
+                delivery,
+                DeliveryOptions {
+                    persistent,
+                    ttl: None
+                },
+                "{kind:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn properties_say_what_the_document_says_and_no_more() {
+        let delivery = DeliveryOptions {
+            persistent: true,
+            ttl: None,
+        };
+        let send = |message: &Message| outgoing(message, &MessageSecurity::Unsigned, delivery);
+        let message = delete(Some("books"), Some("north"));
+        let sent = send(&message);
+        let owned = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let expected = [
+            owned("org.bitrepository.messages.type", "DeleteFileRequest"),
+            owned("org.bitrepository.messages.collectionid", "books"),
+            owned("org.bitrepository.messages.to", "north"),
+        ];
+        assert_eq!(sent.properties, expected);
+        assert_eq!(sent.destination, Destination::queue("books.north"));
+        assert_eq!(sent.correlation_id.as_deref(), Some("c-1"));
+        assert_eq!(sent.reply_to, Some(Destination::topic("client")));
+        assert_eq!(
+            Message::from_xml(std::str::from_utf8(&sent.body).unwrap()).unwrap(),
+            message
+        );
+        assert_eq!(send(&delete(None, None)).properties.len(), 1);
+    }
+
+    #[test]
+    fn only_operation_requests_about_a_file_of_a_collection_have_a_group() {
+        let group = group_of(&delete(Some("books"), None)).unwrap();
+        // printf 'books\0Ærø.tif' | sha256sum
+        assert_eq!(
+            group,
+            "70d853e41380133ac7ab9a9f17e4c9ef98f2ecdc950e8a479e5373743d6fafb1"
+        );
+        assert_eq!(group_of(&delete(None, None)), None);
+        assert_eq!(group_of(&identify()), None);
+        assert_eq!(group_of(&response(MessageType::GetFileRequest)), None);
+    }
+}

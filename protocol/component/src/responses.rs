@@ -286,3 +286,96 @@ fn status_refusal(
         },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pillarbox_messages::{
+        CorrelationId, Destination, GetFileRequest, ProtocolVersion, ResponseCode,
+    };
+
+    use super::*;
+
+    fn header() -> Header {
+        Header {
+            version: ProtocolVersion::CURRENT,
+            correlation_id: CorrelationId::from("c-1"),
+            collection_id: Some("books".into()),
+            destination: Destination::topic("client"),
+            reply_to: Destination::queue("books.north"),
+            from: "north".into(),
+            to: Some("client".into()),
+        }
+    }
+
+    fn refused(kind: MessageType, subject: Subject) -> Option<Message> {
+        let info = ResponseInfo {
+            response_code: ResponseCode::RequestNotUnderstoodFailure,
+            response_text: Some("what?".to_owned()),
+        };
+        refusal(
+            kind,
+            header(),
+            info,
+            &"north".into(),
+            subject,
+            Timestamp::EPOCH,
+        )
+    }
+
+    #[test]
+    fn every_request_has_a_refusal_of_its_own_operation_and_nothing_else_has() {
+        let mut refusals = 0;
+        for kind in MessageType::ALL.iter().copied() {
+            let Some(answer) = refused(kind, Subject::default()) else {
+                assert!(!kind.is_request(), "{kind:?}");
+                continue;
+            };
+            refusals += 1;
+            assert_eq!(answer.message_type().operation(), kind.operation());
+            assert_eq!(
+                answer.message_type().is_final_response(),
+                !kind.is_identify_request()
+            );
+            let info = answer.response_info().unwrap();
+            assert_eq!(
+                info.response_code,
+                ResponseCode::RequestNotUnderstoodFailure
+            );
+            assert_eq!(
+                Message::from_xml(&answer.to_xml()).unwrap(),
+                answer,
+                "{kind:?}"
+            );
+        }
+        assert_eq!(refusals, 16);
+    }
+
+    #[test]
+    fn a_refusal_repeats_what_was_asked() {
+        let request: Message = GetFileRequest {
+            header: header(),
+            audit_trail_information: None,
+            pillar_id: Some("north".into()),
+            file_id: "a/../b".into(),
+            file_part: Some(FilePart {
+                part_offset: 1,
+                part_length: 2,
+            }),
+            file_address: "http://x/y".to_owned(),
+        }
+        .into();
+        let answer = refused(request.message_type(), Subject::of(&request)).unwrap();
+        let Message::GetFileFinalResponse(answer) = answer else {
+            panic!("{answer:?}")
+        };
+        assert_eq!(answer.file_id.as_str(), "a/../b");
+        assert_eq!(
+            answer.file_part,
+            Some(FilePart {
+                part_offset: 1,
+                part_length: 2
+            })
+        );
+        assert_eq!(answer.file_address, "http://x/y");
+    }
+}

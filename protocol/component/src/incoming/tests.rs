@@ -1,0 +1,295 @@
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use pillarbox_messages::{
+    AlarmCode, Destination, FileId, Header, IdentifyPillarsForGetFileRequest, MessageType,
+    ProtocolVersion,
+};
+
+use super::*;
+
+fn request(to: Option<&str>, collection: Option<&str>) -> Message {
+    let header = Header {
+        version: ProtocolVersion::CURRENT,
+        correlation_id: "c-1".into(),
+        collection_id: collection.map(CollectionId::from),
+        destination: Destination::topic("books"),
+        reply_to: Destination::topic("client"),
+        from: "client".into(),
+        to: to.map(ComponentId::from),
+    };
+    let file_id = FileId::from("a.txt");
+    IdentifyPillarsForGetFileRequest {
+        header,
+        audit_trail_information: None,
+        file_id,
+    }
+    .into()
+}
+
+fn incoming(text: impl Into<Vec<u8>>, given: &[(&str, &str)]) -> Incoming {
+    Incoming {
+        message_id: "m-1".to_owned(),
+        destination: Destination::topic("books"),
+        properties: given
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect(),
+        body: Bytes::from(text.into()),
+        correlation_id: None,
+        reply_to: Some("/topic/client".to_owned()),
+        persistent: false,
+        redelivered: false,
+        delivery_count: 1,
+        backout_count: 0,
+    }
+}
+
+fn read(text: &str, given: &[(&str, &str)]) -> Result<Received, Box<Rejection>> {
+    decode(&incoming(text, given), &MessageSecurity::Unsigned)
+}
+
+const KIND: &str = "IdentifyPillarsForGetFileRequest";
+
+#[test]
+fn properties_may_be_missing_null_or_unknown_but_not_wrong() {
+    let message = request(Some("north"), Some("books"));
+    let text = message.to_xml();
+    let full = [
+        (properties::TYPE, KIND),
+        (properties::TO, "north"),
+        (properties::COLLECTION_ID, "books"),
+        (properties::SIGNATURE, "null"),
+        ("JMSXGroupID", "g"),
+        ("x-anything", "else"),
+    ];
+    for count in 0..=full.len() {
+        assert_eq!(read(&text, &full[..count]).unwrap().message, message);
+    }
+    for property in [properties::TYPE, properties::TO, properties::COLLECTION_ID] {
+        assert_eq!(read(&text, &[(property, "null")]).unwrap().message, message);
+        let rejection = read(&text, &[(property, "PutFileRequest")]).unwrap_err();
+        assert!(
+            matches!(rejection.reason, RejectionReason::Mismatch { .. }),
+            "{property}"
+        );
+        assert_eq!(rejection.message_type.as_deref(), Some(KIND));
+        assert_eq!(
+            rejection.answerable(),
+            Some(MessageType::IdentifyPillarsForGetFileRequest)
+        );
+        assert_eq!(rejection.alarm_code(), AlarmCode::InvalidMessage);
+    }
+    let bare = request(None, None).to_xml();
+    assert!(read(&bare, &[(properties::TO, "north")]).is_err());
+    assert!(read(&bare, &[(properties::COLLECTION_ID, "books")]).is_err());
+}
+
+#[test]
+fn identify_requests_for_others_are_passed_over_in_silence() {
+    let north = ComponentId::from("north");
+    let served = [CollectionId::from("books")];
+    let filter = Filter {
+        component: &north,
+        collections: Some(&served),
+    };
+    let receive = |incoming: &Incoming| receive(incoming, &MessageSecurity::Unsigned, filter);
+    let text = |to, collection| request(to, collection).to_xml();
+    let kind = (properties::TYPE, KIND);
+
+    assert!(receive(&incoming(text(Some("north"), Some("books")), &[kind])).is_ok());
+    assert!(receive(&incoming(text(None, None), &[kind])).is_ok());
+    for (to, collection) in [(Some("south"), Some("books")), (None, Some("maps"))] {
+        let silent = receive(&incoming(text(to, collection), &[]));
+        assert_eq!(silent, Err(Refusal::NotOurs));
+    }
+    // The properties decide before the text is read at all.
+    for given in [
+        (properties::TO, "south"),
+        (properties::COLLECTION_ID, "maps"),
+    ] {
+        assert_eq!(
+            receive(&incoming("<rubbish", &[kind, given])),
+            Err(Refusal::NotOurs)
+        );
+    }
+    let ours = receive(&incoming(
+        "<rubbish",
+        &[kind, (properties::COLLECTION_ID, "books")],
+    ));
+    assert!(matches!(ours, Err(Refusal::Rejected(_))));
+    // A broken request that still says it is about somebody else's collection.
+    let broken = text(None, Some("maps")).replace("<FileID>a.txt</FileID>", "");
+    assert_eq!(receive(&incoming(broken, &[])), Err(Refusal::NotOurs));
+}
+
+#[test]
+fn operation_requests_are_not_filtered_by_their_receiver() {
+    let text = request(Some("south"), Some("maps")).to_xml();
+    let put = text
+        .replace(KIND, "DeleteFileRequest")
+        .replace("<FileID>", "<PillarID>south</PillarID><FileID>");
+    let north = ComponentId::from("north");
+    let filter = Filter {
+        component: &north,
+        collections: Some(&[]),
+    };
+    let received = receive(&incoming(put, &[]), &MessageSecurity::Unsigned, filter).unwrap();
+    assert_eq!(
+        received.message.message_type(),
+        MessageType::DeleteFileRequest
+    );
+    assert_eq!(received.reply_address.as_deref(), Some("/topic/client"));
+}
+
+#[test]
+fn text_from_java_peers_is_put_together() {
+    let text = request(None, None).to_xml().replace("a.txt", "a@.txt");
+    let (before, after) = text.split_once('@').unwrap();
+    let java = [0xED, 0xA0, 0xBD, 0xED, 0xB2, 0xBE];
+    let body = [before.as_bytes(), &java, after.as_bytes()].concat();
+    let received = decode(&incoming(body, &[]), &MessageSecurity::Unsigned).unwrap();
+    assert_eq!(received.message.file_id().unwrap().as_str(), "a💾.txt");
+}
+
+#[test]
+fn what_can_be_known_of_a_refused_message_is() {
+    let text = request(None, Some("books"))
+        .to_xml()
+        .replace("<FileID>", "<Bogus/><FileID>");
+    let rejection = read(&text, &[]).unwrap_err();
+    assert!(matches!(rejection.reason, RejectionReason::Format(_)));
+    assert_eq!(rejection.from.as_ref().unwrap().as_str(), "client");
+    assert_eq!(rejection.correlation_id.as_ref().unwrap().as_str(), "c-1");
+    assert_eq!(rejection.reply_to, Some(Destination::topic("client")));
+    assert_eq!(rejection.collection_id.as_ref().unwrap().as_str(), "books");
+    assert!(rejection.answerable().is_some());
+
+    let nothing = read("not even XML", &[(properties::TYPE, KIND)]).unwrap_err();
+    assert_eq!(nothing.message_type.as_deref(), Some(KIND));
+    assert_eq!(nothing.answerable(), None);
+
+    let large = decode(
+        &incoming(vec![b' '; MAX_MESSAGE_BYTES + 1], &[]),
+        &MessageSecurity::Unsigned,
+    );
+    assert!(matches!(
+        large.unwrap_err().reason,
+        RejectionReason::TooLarge { .. }
+    ));
+    let binary = decode(
+        &incoming(b"<a>\xFF</a>".to_vec(), &[]),
+        &MessageSecurity::Unsigned,
+    );
+    assert!(matches!(
+        binary.unwrap_err().reason,
+        RejectionReason::Encoding(_)
+    ));
+}
+
+#[test]
+fn versions() {
+    let with = |version: &str, minimum: &str| {
+        let text = request(None, None).to_xml();
+        let new = format!("version=\"{version}\" minVersion=\"{minimum}\"");
+        read(&text.replace("version=\"31\" minVersion=\"24\"", &new), &[])
+    };
+    for version in ["24", "31", "33", "99"] {
+        assert!(with(version, "24").is_ok(), "{version}");
+    }
+    for (version, minimum) in [("23", "20"), ("99", "32")] {
+        let rejection = with(version, minimum).unwrap_err();
+        assert_eq!(rejection.alarm_code(), AlarmCode::InvalidMessageVersion);
+        assert!(rejection.answerable().is_some());
+        assert!(rejection.message.is_some());
+    }
+    for version in ["", "x", "-1"] {
+        assert_eq!(
+            with(version, "24").unwrap_err().alarm_code(),
+            AlarmCode::InvalidMessage
+        );
+    }
+}
+
+#[test]
+fn responses_and_alarms_are_never_answered() {
+    let text = request(None, None)
+        .to_xml()
+        .replace(KIND, "PutFileFinalResponse");
+    let rejection = read(&text, &[]).unwrap_err();
+    assert_eq!(
+        rejection.message_type.as_deref(),
+        Some("PutFileFinalResponse")
+    );
+    assert_eq!(rejection.answerable(), None);
+}
+
+#[test]
+fn the_same_fault_has_the_same_alarm_text() {
+    let text = request(None, None)
+        .to_xml()
+        .replace("</FileID>", "</FileID><Bogus/>");
+    let first = read(&text, &[]).unwrap_err().alarm_text();
+    let other = text
+        .replace("c-1", "another-correlation-id")
+        .replace("a.txt", "long-name.txt");
+    assert_eq!(read(&other, &[]).unwrap_err().alarm_text(), first);
+    assert!(first.contains("client") && first.contains(KIND), "{first}");
+}
+
+/// The messages captured from the Java system lie beside the repository, where they are kept.
+fn captured() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/wire");
+    let Ok(directories) = root.read_dir() else {
+        return Vec::new();
+    };
+    let mut found: Vec<PathBuf> = directories
+        .filter_map(|entry| entry.unwrap().path().read_dir().ok())
+        .flatten()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|it| it == "headers"))
+        .collect();
+    found.sort();
+    found
+}
+
+#[test]
+fn captured_messages_are_received_as_they_came() {
+    let files = captured();
+    if files.is_empty() {
+        eprintln!("SKIPPED: no captured messages at ../shared/wire");
+        return;
+    }
+    let mut refused = Vec::new();
+    for path in &files {
+        let headers = std::fs::read_to_string(path).unwrap();
+        let given: Vec<(&str, &str)> = headers
+            .lines()
+            .filter_map(|line| line.strip_prefix("property ")?.split_once(": "))
+            .map(|(name, value)| (name.split(' ').next().unwrap(), value))
+            .collect();
+        let body = std::fs::read(path.with_extension("xml")).unwrap();
+        if let Err(rejection) = decode(&incoming(body, &given), &MessageSecurity::Unsigned) {
+            let directory = path
+                .parent()
+                .unwrap()
+                .file_name()
+                .unwrap()
+                .to_string_lossy();
+            refused.push((directory.into_owned(), rejection.reason.to_string()));
+        }
+    }
+    eprintln!("{} captured messages, refused: {refused:#?}", files.len());
+    let names: Vec<&str> = refused
+        .iter()
+        .map(|(directory, _)| directory.as_str())
+        .collect();
+    let expected = [
+        "raw-malformed-xml",
+        "raw-minversion-too-new",
+        "raw-put-content-length",
+        "raw-schema-invalid",
+        "raw-version-too-old",
+    ];
+    assert_eq!(names, expected);
+}
