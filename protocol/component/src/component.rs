@@ -1,7 +1,8 @@
 //! [`Component`]: an identity on the bus, and what all components do with it.
 
+mod options;
+
 use std::{
-    collections::BTreeMap,
     fmt,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -14,6 +15,7 @@ use pillarbox_messages::{
 use pillarbox_settings::{AlarmLevel, Repository, Timeouts};
 use tracing::{debug, warn};
 
+pub use self::options::ComponentOptions;
 use crate::{
     alarms::{Admission, AlarmRequest, AlarmSender, Limiter, Raised},
     incoming::{self, Filter, Received, Refusal},
@@ -22,83 +24,6 @@ use crate::{
     responses::{Subject, refusal},
     security::MessageSecurity,
 };
-
-/// What a component is made from.
-#[derive(Clone, Debug)]
-pub struct ComponentOptions {
-    /// Its id: `From` of all it sends, and the client id of its connection.
-    pub id: ComponentId,
-    /// The repository it belongs to.
-    pub repository: Arc<Repository>,
-    /// Its connection.
-    pub bus: Bus,
-    /// Its time.
-    pub clock: SharedClock,
-    /// `ReplyTo` of what it sends, per collection that it serves.
-    pub addresses: BTreeMap<CollectionId, Destination>,
-    /// Which alarms it sends.
-    pub alarm_level: AlarmLevel,
-    /// When its requests expire.
-    pub timeouts: Timeouts,
-}
-
-impl ComponentOptions {
-    /// A pillar: serves the collections that list it, each under its pillar destination.
-    #[must_use]
-    pub fn pillar(
-        id: ComponentId,
-        repository: Arc<Repository>,
-        bus: Bus,
-        clock: SharedClock,
-        alarm_level: AlarmLevel,
-    ) -> Self {
-        let addresses = repository
-            .collections_of_pillar(&id)
-            .map(|it| (it.id.clone(), repository.destinations(&it.id).pillar(&id)))
-            .collect();
-        let timeouts = repository.timeouts;
-        Self {
-            id,
-            repository,
-            bus,
-            clock,
-            addresses,
-            alarm_level,
-            timeouts,
-        }
-    }
-
-    /// A client or a service: has a client destination in every collection, as its agreement names it.
-    #[must_use]
-    pub fn client(
-        id: ComponentId,
-        sla: Option<&str>,
-        repository: Arc<Repository>,
-        bus: Bus,
-        clock: SharedClock,
-    ) -> Self {
-        let collections = repository.collections.iter();
-        let addresses = collections
-            .map(|it| {
-                (
-                    it.id.clone(),
-                    repository.destinations(&it.id).client(&id, sla),
-                )
-            })
-            .collect();
-        let timeouts = repository.timeouts_for(sla);
-        let alarm_level = AlarmLevel::default();
-        Self {
-            id,
-            repository,
-            bus,
-            clock,
-            addresses,
-            alarm_level,
-            timeouts,
-        }
-    }
-}
 
 /// A component: its id, repository, connection and clock, and how it signs, sends, receives and raises
 /// alarms. Clones share everything.
@@ -406,3 +331,6 @@ impl fmt::Debug for Component {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -129,94 +129,67 @@ pub fn for_failure(
 mod tests {
     use super::*;
 
+    /// Answer, alarm code, level, whether the collection is named, whether the file is.
+    type Row = (ResponseCode, AlarmCode, AlarmLevel, bool, bool);
+
+    fn row(kind: FailureKind) -> Row {
+        let (collection, file) = (CollectionId::from("books"), FileId::from("a"));
+        let (answer, alarm) = for_failure(kind, "why", Some(&collection), Some(&file));
+        assert_eq!(alarm.text, "why");
+        (
+            answer,
+            alarm.code,
+            alarm.level,
+            alarm.collection.is_some(),
+            alarm.file.is_some(),
+        )
+    }
+
     #[test]
     fn the_table() {
-        use AlarmCode as Alarm;
+        use AlarmCode::{ChecksumAlarm, ComponentFailure, FailedOperation, InvalidMessage};
         use AlarmLevel::{Error, Warning};
         use ResponseCode as Code;
-        let not_understood = Code::RequestNotUnderstoodFailure;
-        let existing = Code::ExistingFileChecksumFailure;
-        let rows = [
-            (
-                FailureKind::IllegalArgument,
-                not_understood,
-                Alarm::InconsistentRequest,
-                Warning,
-                false,
-                false,
-            ),
-            (
-                FailureKind::rejection(not_understood),
-                not_understood,
-                Alarm::InvalidMessage,
-                Warning,
-                true,
-                false,
-            ),
-            (
-                FailureKind::illegal_operation(not_understood),
-                not_understood,
-                Alarm::InvalidMessage,
-                Error,
-                true,
-                false,
-            ),
-            (
-                FailureKind::rejection(existing),
-                existing,
-                Alarm::ChecksumAlarm,
-                Warning,
-                true,
-                false,
-            ),
-            (
-                FailureKind::illegal_operation(existing),
-                existing,
-                Alarm::ChecksumAlarm,
-                Error,
-                true,
-                true,
-            ),
-            (
-                FailureKind::illegal_operation(Code::NewFileChecksumFailure),
-                Code::NewFileChecksumFailure,
-                Alarm::ChecksumAlarm,
-                Error,
-                true,
-                true,
-            ),
-            (
-                FailureKind::rejection(Code::FileNotFoundFailure),
-                Code::FileNotFoundFailure,
-                Alarm::FailedOperation,
-                Warning,
-                true,
-                false,
-            ),
-            (
-                FailureKind::rejection(Code::Failure),
-                Code::Failure,
-                Alarm::FailedOperation,
-                Warning,
-                true,
-                false,
-            ),
-            (
-                FailureKind::Unexpected,
-                Code::Failure,
-                Alarm::ComponentFailure,
-                Error,
-                false,
-                false,
-            ),
-        ];
-        let (collection, file) = (CollectionId::from("books"), FileId::from("a"));
-        for (kind, response, code, level, names_collection, names_file) in rows {
-            let (answer, alarm) = for_failure(kind, "why", Some(&collection), Some(&file));
-            assert_eq!(answer, response, "{kind:?}");
-            assert_eq!((alarm.code, alarm.level), (code, level), "{kind:?}");
-            assert_eq!(alarm.collection.is_some(), names_collection, "{kind:?}");
-            assert_eq!(alarm.file.is_some(), names_file, "{kind:?}");
+        let refused = FailureKind::rejection;
+        let illegal = FailureKind::illegal_operation;
+
+        let bad = Code::RequestNotUnderstoodFailure;
+        let argument = row(FailureKind::IllegalArgument);
+        assert_eq!(
+            argument,
+            (bad, AlarmCode::InconsistentRequest, Warning, false, false)
+        );
+        assert_eq!(
+            row(refused(bad)),
+            (bad, InvalidMessage, Warning, true, false)
+        );
+        assert_eq!(row(illegal(bad)), (bad, InvalidMessage, Error, true, false));
+        for code in [
+            Code::ExistingFileChecksumFailure,
+            Code::NewFileChecksumFailure,
+        ] {
+            assert_eq!(
+                row(refused(code)),
+                (code, ChecksumAlarm, Warning, true, false)
+            );
+            assert_eq!(row(illegal(code)), (code, ChecksumAlarm, Error, true, true));
         }
+        for code in [
+            Code::FileNotFoundFailure,
+            Code::DuplicateFileFailure,
+            Code::FileTransferFailure,
+            Code::RequestNotSupported,
+            Code::Failure,
+        ] {
+            assert_eq!(
+                row(refused(code)),
+                (code, FailedOperation, Warning, true, false)
+            );
+        }
+        let unexpected = row(FailureKind::Unexpected);
+        assert_eq!(
+            unexpected,
+            (Code::Failure, ComponentFailure, Error, false, false)
+        );
     }
 }
