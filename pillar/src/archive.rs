@@ -1,0 +1,281 @@
+//! The bytes of archived files, on the local file system.
+//!
+//! The layout is the Java pillar's, so that its directories can be taken over: for each configured
+//! directory `D` and collection `K` there are `D/K/tmpDir` (files that are being received), `fileDir`
+//! (files whose id has no `/`), `folderDir` (files whose id has one, in sub folders) and `retainDir`
+//! (deleted and replaced files). A file's name on disk is its id, component by component, unchanged.
+//!
+//! # What a put costs, and why
+//!
+//! 1. write the temporary file under a name never used before;
+//! 2. *sync its data*, so that no name is ever given to bytes that a power cut can take away;
+//! 3. link it to its place, which fails if something stands there, and unlink the temporary name;
+//! 4. *sync the directory of its place*, so that the name outlasts a power cut before the index says
+//!    so; the temporary name needs no sync, since start-up removes it.
+//!
+//! These are two syncs; a folder that is new to this process costs one more, once.
+//!
+//! # What a crash leaves
+//!
+//! Temporary files, which start-up removes; or a file at its place without a row in the index, if the
+//! crash came between steps 4 and the commit. Nobody was promised the latter, so the next put of the
+//! same id replaces it atomically ([`Leftover::Replace`]) with its own verified bytes. A row without a
+//! file can't come from a crash, since the row is committed after step 4.
+//!
+//! # One put
+//!
+//! ```text
+//! claim -> (is it in the index?) -> receive -> write* -> finish -> (checksums) -> publish -> (index)
+//! ```
+//!
+//! The [`Claim`] travels along, so that between the look into the index and the commit nobody else
+//! writes the same file: keep the [`Published`] until the row is committed.
+
+mod claims;
+pub(crate) mod disk;
+mod error;
+mod folders;
+mod incoming;
+mod publish;
+mod shelf;
+mod space;
+
+use std::{collections::BTreeMap, fs::File, io, path::PathBuf, sync::Arc};
+
+use pillarbox_messages::{ArchiveFileId, CollectionId};
+
+pub use self::{
+    claims::Claim,
+    error::{ArchiveError, NoSpace},
+    incoming::{IncomingFile, ReceivedFile},
+};
+use self::{claims::Claims, error::Context, folders::Folders, shelf::Shelf, space::Space};
+use crate::digests::{Checksums, Spec};
+
+/// What an archive is made of.
+#[derive(Clone, Debug)]
+pub struct ArchiveOptions {
+    /// The archive directories; each file is stored in the one with most free space.
+    pub directories: Vec<PathBuf>,
+    /// The collections that are served.
+    pub collections: Vec<CollectionId>,
+    /// Bytes that are always left free in each directory's file system.
+    pub minimum_size_left: u64,
+}
+
+/// A pillar's archive. Cloning gives another handle to it.
+#[derive(Clone, Debug)]
+pub struct Archive(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    collections: BTreeMap<CollectionId, Arc<CollectionArchive>>,
+    claims: Arc<Claims>,
+    space: Arc<Space>,
+    folders: Folders,
+}
+
+/// One collection's part of the archive.
+#[derive(Debug)]
+struct CollectionArchive {
+    id: CollectionId,
+    shelves: Vec<Arc<Shelf>>,
+}
+
+impl Archive {
+    /// Makes the directories where they are missing, removes all temporary files, and makes sure that
+    /// files can be stored. Blocks.
+    ///
+    /// The directories must belong to this process alone.
+    ///
+    /// # Errors
+    /// A collection id that can't name a directory; a directory that can't be used.
+    pub fn open(options: ArchiveOptions) -> Result<Self, ArchiveError> {
+        let space = Space::new(options.minimum_size_left);
+        Self::open_with(&options, space)
+    }
+
+    fn open_with(options: &ArchiveOptions, space: Space) -> Result<Self, ArchiveError> {
+        if options.directories.is_empty() {
+            return Err(ArchiveError::NoDirectory);
+        }
+        let mut collections = BTreeMap::new();
+        for id in &options.collections {
+            let shelves = options
+                .directories
+                .iter()
+                .map(|dir| Shelf::open(dir, id).map(Arc::new));
+            let collection = CollectionArchive {
+                id: id.clone(),
+                shelves: shelves.collect::<Result<_, _>>()?,
+            };
+            collections.insert(id.clone(), Arc::new(collection));
+        }
+        let (claims, folders) = (Arc::default(), Folders::default());
+        Ok(Self(Arc::new(Inner {
+            collections,
+            claims,
+            space: Arc::new(space),
+            folders,
+        })))
+    }
+
+    /// Whether a file of this id and size could be stored now, as far as the disk is concerned: a few
+    /// system calls, nothing written. A file that is there already does not matter here, since only
+    /// the index knows whether it counts.
+    ///
+    /// # Errors
+    /// [`ArchiveError::NoSpace`]; [`ArchiveError::FolderInTheWay`] or [`ArchiveError::FileInTheWay`] if
+    /// the id clashes with the folders of others.
+    pub fn check(
+        &self,
+        collection: &CollectionId,
+        id: &ArchiveFileId,
+        size: u64,
+    ) -> Result<(), ArchiveError> {
+        let collection = self.collection(collection)?;
+        for shelf in &collection.shelves {
+            shelf.admits(id, Leftover::Replace)?;
+        }
+        self.0
+            .space
+            .check(&collection.id, &collection.shelves, size)
+    }
+
+    /// The right to write a file, before anything is decided about it.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Busy`] while another operation has it.
+    pub fn claim(
+        &self,
+        collection: &CollectionId,
+        id: &ArchiveFileId,
+    ) -> Result<Claim, ArchiveError> {
+        self.0.claims.claim(self.collection(collection)?, id)
+    }
+
+    /// Starts to receive a file: promises it space for `announced` bytes (0 if unknown), and computes
+    /// the checksums of `specs` on the way.
+    ///
+    /// More bytes than announced are accepted while there is space; whether they are right is for the
+    /// caller to say.
+    ///
+    /// # Errors
+    /// [`ArchiveError::NoSpace`].
+    pub fn receive(
+        &self,
+        claim: Claim,
+        announced: u64,
+        specs: Vec<Spec>,
+    ) -> Result<IncomingFile, ArchiveError> {
+        let collection = &claim.collection;
+        let reservation = self
+            .0
+            .space
+            .reserve(&collection.id, &collection.shelves, announced)?;
+        Ok(IncomingFile::new(claim, reservation, specs))
+    }
+
+    /// Stores a received file. When this returns the file is complete and will outlast a power cut.
+    ///
+    /// Not cancel-safe: if the future is dropped, the file may be stored nevertheless.
+    ///
+    /// # Errors
+    /// Something else stands at its place, or the disk refuses. The temporary file is gone then.
+    pub async fn publish(
+        &self,
+        received: ReceivedFile,
+        leftover: Leftover,
+    ) -> Result<Published, ArchiveError> {
+        let inner = Arc::clone(&self.0);
+        blocking(move || received.publish(&inner.folders, leftover)).await
+    }
+
+    /// Opens an archived file for reading.
+    ///
+    /// # Errors
+    /// [`ArchiveError::NotFound`] if no directory has it, or what the disk says.
+    pub async fn open_file(
+        &self,
+        collection: &CollectionId,
+        id: &ArchiveFileId,
+    ) -> Result<StoredFile, ArchiveError> {
+        let collection = Arc::clone(self.collection(collection)?);
+        let id = id.clone();
+        blocking(move || collection.open_file(&id)).await
+    }
+
+    fn collection(&self, id: &CollectionId) -> Result<&Arc<CollectionArchive>, ArchiveError> {
+        let found = self.0.collections.get(id);
+        found.ok_or_else(|| ArchiveError::UnknownCollection(id.clone()))
+    }
+}
+
+impl CollectionArchive {
+    fn open_file(&self, id: &ArchiveFileId) -> Result<StoredFile, ArchiveError> {
+        for shelf in &self.shelves {
+            let place = shelf.place(id);
+            let file = match File::open(&place) {
+                Err(error) if is_absence(&error) => continue,
+                opened => opened.at("open", &place)?,
+            };
+            let metadata = file.metadata().at("look at", &place)?;
+            if metadata.is_file() {
+                return Ok(StoredFile {
+                    file,
+                    size: metadata.len(),
+                });
+            }
+        }
+        Err(ArchiveError::NotFound(id.as_str().into()))
+    }
+}
+
+fn is_absence(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
+async fn blocking<T: Send + 'static>(
+    job: impl FnOnce() -> Result<T, ArchiveError> + Send + 'static,
+) -> Result<T, ArchiveError> {
+    let done = tokio::task::spawn_blocking(job).await;
+    done.unwrap_or(Err(ArchiveError::Interrupted))
+}
+
+/// What to do if a file stands where one is to be stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leftover {
+    /// Refuse: the index has a row for it, or was not asked.
+    Refuse,
+    /// Replace it atomically: the index, asked while the [`Claim`] was held, has no row for it or
+    /// says that it is missing, so nobody was ever promised these bytes.
+    Replace,
+}
+
+/// A file that was stored. Keep it until the index knows the file: it holds the [`Claim`].
+#[derive(Debug)]
+pub struct Published {
+    #[expect(dead_code, reason = "held until dropped")]
+    claim: Claim,
+    /// The configured directory that the file was stored in.
+    pub directory: PathBuf,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Its checksums, by the specs given to [`Archive::receive`].
+    pub checksums: Checksums,
+}
+
+/// An archived file, opened for reading.
+#[derive(Debug)]
+pub struct StoredFile {
+    /// The file, at its start.
+    pub file: File,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,243 @@
+//! A file on its way in.
+
+use bytes::Bytes;
+use tokio::{sync::mpsc, task::JoinHandle};
+
+use super::{ArchiveError, Claim, disk::TempFile, space::Reservation};
+use crate::digests::{Checksums, Digests, Spec};
+
+/// A file whose bytes are being received; dropped before [`finish`](Self::finish), it leaves nothing.
+///
+/// The first bytes are held in memory, so that a small file costs the disk one visit, when it is
+/// published. A larger file goes to one blocking task that hashes and writes while the next bytes
+/// are received.
+#[derive(Debug)]
+pub struct IncomingFile {
+    claim: Claim,
+    reservation: Reservation,
+    specs: Vec<Spec>,
+    size: u64,
+    bytes: Receiving,
+}
+
+#[derive(Debug)]
+enum Receiving {
+    Held(Vec<u8>),
+    Streaming(Stream),
+}
+
+impl IncomingFile {
+    pub(super) fn new(claim: Claim, reservation: Reservation, specs: Vec<Spec>) -> Self {
+        Self {
+            claim,
+            reservation,
+            specs,
+            size: 0,
+            bytes: Receiving::Held(Vec::new()),
+        }
+    }
+
+    /// Bytes received so far.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Takes the next bytes; waits while the disk is behind.
+    ///
+    /// Not cancel-safe: if the future is dropped, its bytes may be missing, and so must the file be
+    /// dropped.
+    ///
+    /// # Errors
+    /// No space, or the disk refused what was written before. The file can then only be dropped.
+    pub async fn write(&mut self, bytes: Bytes) -> Result<(), ArchiveError> {
+        let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        if let Receiving::Held(held) = &mut self.bytes {
+            if held.len().saturating_add(bytes.len()) <= HELD_MAX {
+                self.reservation.cover(self.size.saturating_add(length))?;
+                held.extend_from_slice(&bytes);
+                self.size = self.size.saturating_add(length);
+                return Ok(());
+            }
+            let held = Bytes::from(std::mem::take(held));
+            let temp = self.reservation.shelf.temp.clone();
+            let digests = Digests::new(&self.specs);
+            let mut stream = Stream::start(move || TempFile::create(&temp), digests);
+            self.reservation.spend(self.size);
+            stream.send(Part::Bytes(held)).await?;
+            self.bytes = Receiving::Streaming(stream);
+        }
+        if let Receiving::Streaming(stream) = &mut self.bytes {
+            self.reservation.cover(length)?;
+            self.reservation.spend(length);
+            stream.send(Part::Bytes(bytes)).await?;
+            self.size = self.size.saturating_add(length);
+        }
+        Ok(())
+    }
+
+    /// All bytes are there: gives their size and checksums, for the caller to judge.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub async fn finish(self) -> Result<ReceivedFile, ArchiveError> {
+        let Self {
+            claim,
+            reservation,
+            specs,
+            size,
+            bytes,
+        } = self;
+        let (content, checksums) = match bytes {
+            Receiving::Held(held) => {
+                let checksums = Checksums::of(&held, &specs);
+                (Content::Held(held), checksums)
+            }
+            Receiving::Streaming(stream) => {
+                let (temp, checksums) = stream.finish().await?;
+                (Content::Written(temp), checksums)
+            }
+        };
+        Ok(ReceivedFile {
+            claim,
+            reservation,
+            size,
+            checksums,
+            content,
+        })
+    }
+
+    /// Drops the file, and returns when its bytes are gone from the disk.
+    pub async fn discard(self) {
+        if let Receiving::Streaming(stream) = self.bytes {
+            stream.abort().await;
+        }
+    }
+}
+
+/// A file whose bytes are all there, but which is not in the archive yet; dropped, it leaves nothing.
+#[derive(Debug)]
+pub struct ReceivedFile {
+    pub(super) claim: Claim,
+    pub(super) reservation: Reservation,
+    pub(super) size: u64,
+    pub(super) checksums: Checksums,
+    pub(super) content: Content,
+}
+
+/// Where a received file's bytes are.
+#[derive(Debug)]
+pub(super) enum Content {
+    Held(Vec<u8>),
+    Written(TempFile),
+}
+
+impl ReceivedFile {
+    /// Bytes received.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Their checksums, by the specs that were given to [`receive`](super::Archive::receive).
+    #[must_use]
+    pub fn checksums(&self) -> &Checksums {
+        &self.checksums
+    }
+
+    /// Drops the file, and returns when its bytes are gone from the disk.
+    pub async fn discard(self) {
+        if let Content::Written(temp) = self.content {
+            // Removing a large file takes time. A panic in there has been reported by the task.
+            _ = tokio::task::spawn_blocking(move || drop(temp)).await;
+        }
+    }
+}
+
+type Written = Result<(TempFile, Checksums), ArchiveError>;
+
+/// The blocking task that writes one file, and the bounded way to it.
+#[derive(Debug)]
+struct Stream {
+    parts: mpsc::Sender<Part>,
+    /// None once its outcome was taken.
+    task: Option<JoinHandle<Written>>,
+}
+
+#[derive(Debug)]
+enum Part {
+    Bytes(Bytes),
+    /// Told apart from a receiver that went away.
+    End,
+}
+
+impl Stream {
+    fn start(
+        create: impl FnOnce() -> Result<TempFile, ArchiveError> + Send + 'static,
+        digests: Digests,
+    ) -> Self {
+        let (parts, receiver) = mpsc::channel(PARTS_IN_FLIGHT);
+        let task = tokio::task::spawn_blocking(move || write_parts(create()?, receiver, digests));
+        Self {
+            parts,
+            task: Some(task),
+        }
+    }
+
+    async fn send(&mut self, part: Part) -> Result<(), ArchiveError> {
+        if self.parts.send(part).await.is_ok() {
+            return Ok(());
+        }
+        // The task only stops listening when it failed.
+        Err(self
+            .outcome()
+            .await
+            .err()
+            .unwrap_or(ArchiveError::Interrupted))
+    }
+
+    async fn finish(mut self) -> Written {
+        self.send(Part::End).await?;
+        self.outcome().await
+    }
+
+    async fn abort(mut self) {
+        let task = self.task.take();
+        drop(self.parts);
+        if let Some(task) = task {
+            _ = task.await;
+        }
+    }
+
+    async fn outcome(&mut self) -> Written {
+        match self.task.take() {
+            Some(task) => task.await.unwrap_or(Err(ArchiveError::Interrupted)),
+            None => Err(ArchiveError::Interrupted),
+        }
+    }
+}
+
+fn write_parts(
+    mut temp: TempFile,
+    mut parts: mpsc::Receiver<Part>,
+    mut digests: Digests,
+) -> Written {
+    while let Some(part) = parts.blocking_recv() {
+        match part {
+            Part::Bytes(bytes) => {
+                temp.write(&bytes)?;
+                digests.update(&bytes);
+            }
+            Part::End => return Ok((temp, digests.finish())),
+        }
+    }
+    Err(ArchiveError::Interrupted)
+}
+
+/// Bytes held in memory before a file goes to the disk: what one pass of hashing may cost an async
+/// worker (about 0.1 ms).
+const HELD_MAX: usize = 64 * 1024;
+
+/// Parts between the receiver and the disk; a part is what the network gave at once, up to about half
+/// a megabyte.
+const PARTS_IN_FLIGHT: usize = 16;

@@ -1,0 +1,153 @@
+//! One archive directory's part for one collection: `D/K/{tmpDir,fileDir,folderDir,retainDir}`.
+
+use std::{
+    fs::{self, File},
+    io,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+use pillarbox_messages::{ArchiveFileId, CollectionId};
+
+use super::{ArchiveError, disk};
+
+#[derive(Debug)]
+pub(super) struct Shelf {
+    /// The configured directory, `D`.
+    pub(super) directory: PathBuf,
+    /// Files that are being received.
+    pub(super) temp: PathBuf,
+    files: PathBuf,
+    /// Archived files whose id has a `/`.
+    pub(super) folders: PathBuf,
+    /// `fileDir`, held open because every put syncs it.
+    files_handle: File,
+    /// The file system's number, by which directories that share their space are known.
+    pub(super) device: u64,
+}
+
+impl Shelf {
+    /// Makes the directories, removes what an earlier run left half received, and proves that files
+    /// can be stored.
+    pub(super) fn open(directory: &Path, collection: &CollectionId) -> Result<Self, ArchiveError> {
+        let base = directory.join(directory_name(collection)?);
+        let [temp, files, folders, retained] =
+            ["tmpDir", "fileDir", "folderDir", "retainDir"].map(|name| base.join(name));
+        for dir in [&temp, &files, &folders, &retained] {
+            disk::make_dirs(dir, NAMES_MADE_HERE).map_err(unusable(dir, CHECK_RIGHTS))?;
+        }
+        clean(&temp).map_err(unusable(&temp, CHECK_RIGHTS))?;
+        for dir in [&files, &folders] {
+            probe(&temp, dir)?;
+        }
+        let files_handle = File::open(&files).map_err(unusable(&files, CHECK_RIGHTS))?;
+        let device = files_handle
+            .metadata()
+            .map_err(unusable(&files, CHECK_RIGHTS))?
+            .dev();
+        Ok(Self {
+            directory: directory.to_owned(),
+            temp,
+            files,
+            folders,
+            files_handle,
+            device,
+        })
+    }
+
+    /// Where a file stands: its id, component by component.
+    pub(super) fn place(&self, id: &ArchiveFileId) -> PathBuf {
+        let mut path = if id.is_in_folder() {
+            self.folders.clone()
+        } else {
+            self.files.clone()
+        };
+        path.extend(id.components());
+        path
+    }
+
+    /// What stands at a place.
+    pub(super) fn occupant(&self, place: &Path) -> io::Result<Occupant> {
+        match fs::symlink_metadata(place) {
+            Ok(found) if found.is_dir() => Ok(Occupant::Folder),
+            Ok(_) => Ok(Occupant::File),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Occupant::Nothing),
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => Ok(Occupant::FileAboveIt),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes the names in the directory of a place last.
+    pub(super) fn sync_names(&self, place: &Path) -> io::Result<()> {
+        match place.parent() {
+            Some(dir) if dir != self.files => disk::sync_dir(dir),
+            _ => self.files_handle.sync_all(),
+        }
+    }
+}
+
+/// What stands where a file is to stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Occupant {
+    Nothing,
+    File,
+    Folder,
+    /// A folder that the place needs is a file.
+    FileAboveIt,
+}
+
+/// A collection id as one path component.
+fn directory_name(collection: &CollectionId) -> Result<&str, ArchiveError> {
+    let name = collection.as_str();
+    let hostile = matches!(name, "" | "." | "..") || name.contains(['/', '\0']) || name.len() > 255;
+    if hostile {
+        Err(ArchiveError::BadCollectionId(collection.clone()))
+    } else {
+        Ok(name)
+    }
+}
+
+fn clean(temp: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(temp)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            fs::remove_dir_all(entry.path())?;
+        } else {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Stores a file as a put does, and takes it away again. No file id starts with a dot.
+fn probe(temp: &Path, dir: &Path) -> Result<(), ArchiveError> {
+    let name = dir.join(".probe");
+    match fs::remove_file(&name) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(unusable(dir, CHECK_RIGHTS)(error));
+        }
+        _ => {}
+    }
+    let file = temp.join("probe");
+    fs::write(&file, []).map_err(unusable(temp, CHECK_RIGHTS))?;
+    let linked = fs::hard_link(&file, &name);
+    fs::remove_file(&file).map_err(unusable(temp, CHECK_RIGHTS))?;
+    linked.map_err(unusable(dir, CHECK_LINKS))?;
+    fs::remove_file(&name).map_err(unusable(dir, CHECK_RIGHTS))
+}
+
+fn unusable(path: &Path, remedy: &'static str) -> impl FnOnce(io::Error) -> ArchiveError {
+    let path = path.to_owned();
+    move |source| ArchiveError::Unusable {
+        path,
+        source,
+        remedy,
+    }
+}
+
+const CHECK_RIGHTS: &str = "check that it is a directory which this user may write to";
+const CHECK_LINKS: &str =
+    "check that it is on one file system with its neighbors, and that it supports hard links";
+
+/// The names of the four directories, of `K` and of `D`.
+const NAMES_MADE_HERE: usize = 3;

@@ -1,0 +1,226 @@
+//! What the pillar knows about its files: sizes, checksums, times, operations done, audit trail.
+//!
+//! One SQLite database per pillar. One thread writes, and a request is answered when its transaction
+//! is synced; readers work beside it and see what is committed.
+//!
+//! Invariants
+//! * One row per (collection, file id).
+//! * Within a collection, `modified` and `calculated` times each strictly increase in commit order:
+//!   each is the greater of the clock's time and the last one given out plus 1 ms, so that a peer
+//!   which pages by time alone never loops and never misses a file.
+//! * Audit numbers of a collection have no gaps, and no lower number becomes visible after a higher.
+//! * A file's row, its audit event and the remembered response become visible together or not at all.
+//!
+//! A row is written only for a file that is complete and synced on the disk; see
+//! [`archive`](crate::archive).
+
+mod error;
+mod ledger;
+mod reader;
+mod records;
+mod rows;
+mod schema;
+mod writer;
+
+use std::{num::NonZeroU64, path::PathBuf, sync::Arc};
+
+use pillarbox_messages::{ChecksumType, CollectionId, FileId, clock::SharedClock};
+use tokio::sync::{mpsc, oneshot};
+
+pub use self::{
+    error::IndexError,
+    records::{
+        AuditEntry, AuditEvent, FileRow, ListQuery, OperationKey, Page, Position, PutDone,
+        PutRecord, Remember, Remembered,
+    },
+};
+use self::{
+    ledger::Ledger,
+    reader::{Order, Readers},
+    writer::Job,
+};
+
+/// What an index is made of.
+#[derive(Clone, Debug)]
+pub struct IndexOptions {
+    /// The database file; its directory is made if missing.
+    pub path: PathBuf,
+    /// The type of all checksums in it: the repository's default.
+    pub checksum_type: ChecksumType,
+    /// The number of the first audit event of a collection that has none yet; 1 unless it continues
+    /// the audit trail of an earlier pillar.
+    pub first_audit_number: NonZeroU64,
+    /// What gives rows and events their times.
+    pub clock: SharedClock,
+}
+
+/// A pillar's index. Cloning gives another handle to it.
+#[derive(Clone, Debug)]
+pub struct Index(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    jobs: mpsc::Sender<Job>,
+    readers: Readers,
+}
+
+impl Index {
+    /// Opens the database, which is made if it is missing. Blocks.
+    ///
+    /// # Errors
+    /// The file can't be opened, is of a later format, or holds checksums of another type.
+    pub fn open(options: IndexOptions) -> Result<Self, IndexError> {
+        let IndexOptions {
+            path,
+            checksum_type,
+            first_audit_number,
+            clock,
+        } = options;
+        let ledger = Ledger::new(
+            schema::open_writer(&path, checksum_type)?,
+            first_audit_number,
+        )?;
+        let readers = Readers::open(&path)?;
+        let jobs = writer::start(ledger, clock)?;
+        Ok(Self(Arc::new(Inner { jobs, readers })))
+    }
+
+    /// Writes down a stored file, its audit event and the response, and returns when that will
+    /// outlast a power cut. A file that was missing is there again.
+    ///
+    /// Not cancel-safe: if the future is dropped, it may be written nevertheless.
+    ///
+    /// # Errors
+    /// [`IndexError::AlreadyPresent`] with the row that is there; the database fails.
+    pub async fn put(&self, record: PutRecord) -> Result<PutDone, IndexError> {
+        self.write(|reply| Job::Put(Box::new(record), reply)).await
+    }
+
+    /// Adds an event to the audit trail; gives its number.
+    ///
+    /// Not cancel-safe: if the future is dropped, it may be written nevertheless.
+    ///
+    /// # Errors
+    /// The database fails.
+    pub async fn append(
+        &self,
+        collection: &CollectionId,
+        entry: AuditEntry,
+    ) -> Result<u64, IndexError> {
+        self.write(|reply| Job::Append(collection.clone(), Box::new(entry), reply))
+            .await
+    }
+
+    /// Takes a file that is not on the disk any more out of all listings, until it is put again;
+    /// tells whether it was in them, so that one alarm is raised.
+    ///
+    /// # Errors
+    /// The database fails.
+    pub async fn mark_missing(
+        &self,
+        collection: &CollectionId,
+        file_id: &FileId,
+    ) -> Result<bool, IndexError> {
+        self.write(|reply| Job::MarkMissing(collection.clone(), file_id.clone(), reply))
+            .await
+    }
+
+    /// The row of a file, unless the file is missing.
+    ///
+    /// # Errors
+    /// The database fails.
+    pub async fn find(
+        &self,
+        collection: &CollectionId,
+        file_id: &FileId,
+    ) -> Result<Option<FileRow>, IndexError> {
+        let (collection, file_id) = (collection.clone(), file_id.clone());
+        self.read(move |connection| reader::find(connection, &collection, &file_id))
+            .await
+    }
+
+    /// How an operation ended, if it was done.
+    ///
+    /// # Errors
+    /// The database fails.
+    pub async fn remembered(&self, key: &OperationKey) -> Result<Option<Remembered>, IndexError> {
+        let key = key.clone();
+        self.read(move |connection| reader::remembered_response(connection, &key))
+            .await
+    }
+
+    /// Files in the order in which they were stored; bounds are inclusive.
+    ///
+    /// # Errors
+    /// The database fails.
+    pub async fn list_by_modified(&self, query: ListQuery) -> Result<Page, IndexError> {
+        self.read(move |connection| reader::list(connection, Order::Modified, &query))
+            .await
+    }
+
+    /// Files in the order in which their checksums were computed; bounds are inclusive.
+    ///
+    /// # Errors
+    /// The database fails.
+    pub async fn list_by_calculated(&self, query: ListQuery) -> Result<Page, IndexError> {
+        self.read(move |connection| reader::list(connection, Order::Calculated, &query))
+            .await
+    }
+
+    /// How many files a collection has, without the missing ones.
+    ///
+    /// # Errors
+    /// The database fails.
+    pub async fn count(&self, collection: &CollectionId) -> Result<u64, IndexError> {
+        let collection = collection.clone();
+        self.read(move |connection| reader::count(connection, &collection))
+            .await
+    }
+
+    /// Events of the audit trail from number `first` on, at most [`PAGE_MAX`].
+    ///
+    /// # Errors
+    /// The database fails.
+    pub async fn audit(
+        &self,
+        collection: &CollectionId,
+        first: u64,
+    ) -> Result<Vec<AuditEvent>, IndexError> {
+        let collection = collection.clone();
+        self.read(move |connection| reader::audit(connection, &collection, first))
+            .await
+    }
+
+    /// Finishes what was asked for before, and closes the database. Later requests fail.
+    pub async fn close(&self) {
+        // Closed already, if this fails.
+        _ = self.write(Job::Close).await;
+        self.0.readers.close().await;
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, IndexError> {
+        self.0.readers.read(query).await
+    }
+
+    async fn write<T>(
+        &self,
+        job: impl FnOnce(oneshot::Sender<Result<T, IndexError>>) -> Job,
+    ) -> Result<T, IndexError> {
+        let (reply, answer) = oneshot::channel();
+        self.0
+            .jobs
+            .send(job(reply))
+            .await
+            .map_err(|_| IndexError::Closed)?;
+        answer.await.unwrap_or(Err(IndexError::Closed))
+    }
+}
+
+/// Rows in one page at most, so that a page fits in memory whatever a peer asks for.
+pub const PAGE_MAX: u64 = 1_000;
+
+#[cfg(test)]
+mod tests;

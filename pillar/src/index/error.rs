@@ -1,0 +1,79 @@
+use std::{io, path::PathBuf, sync::Arc};
+
+use pillarbox_messages::ChecksumType;
+
+use super::FileRow;
+
+/// Why the index could not do something.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IndexError {
+    /// The directory of the database can't be made.
+    #[error("can't make the directory of index {}: {source}", path.display())]
+    Directory {
+        /// The database.
+        path: PathBuf,
+        /// What came of it.
+        source: Arc<io::Error>,
+    },
+    /// The database can't be opened.
+    #[error("can't open index {}: {source}", path.display())]
+    Open {
+        /// The database.
+        path: PathBuf,
+        /// What came of it.
+        source: Arc<rusqlite::Error>,
+    },
+    /// The database was written by a later version.
+    #[error("index {} has format {found}, this version knows formats up to {known}; use a later version", path.display())]
+    Newer {
+        /// The database.
+        path: PathBuf,
+        /// Its format.
+        found: i64,
+        /// The last format that is known here.
+        known: i64,
+    },
+    /// The index holds checksums of another type than the default of the repository.
+    #[error(
+        "index {} holds {found} checksums, but the repository's default is {wanted}; \
+         set it back to {found}", path.display(), wanted = .wanted.as_str()
+    )]
+    ChecksumType {
+        /// The database.
+        path: PathBuf,
+        /// The type it holds.
+        found: String,
+        /// The type that was asked for.
+        wanted: ChecksumType,
+    },
+    /// The file is there already; nothing was changed.
+    #[error("file {} is already in the index", .0.file_id)]
+    AlreadyPresent(Box<FileRow>),
+    /// The code that makes the response to remember panicked; nothing was changed.
+    #[error("making the response failed")]
+    Response,
+    /// The database refused something; nothing was changed.
+    #[error("index: {0}")]
+    Database(#[source] Arc<rusqlite::Error>),
+    /// The index has been closed.
+    #[error("the index is closed")]
+    Closed,
+}
+
+impl IndexError {
+    /// Whether the cause is a full disk.
+    #[must_use]
+    pub fn is_no_space(&self) -> bool {
+        let (Self::Database(error) | Self::Open { source: error, .. }) = self else {
+            return false;
+        };
+        error.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull)
+    }
+}
+
+impl From<rusqlite::Error> for IndexError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Database(Arc::new(error))
+    }
+}

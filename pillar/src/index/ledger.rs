@@ -1,0 +1,343 @@
+//! Changes to the database, inside a transaction that the caller begins and ends.
+
+use std::{
+    collections::BTreeMap,
+    num::NonZeroU64,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+use pillarbox_messages::{CollectionId, FileId};
+use rusqlite::{Connection, OptionalExtension, named_params, params};
+
+use super::{
+    AuditEntry, FileRow, IndexError, PutDone, PutRecord, Remember,
+    rows::{file_row, sql_integer},
+};
+
+/// The writing connection, and what it knows by heart.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    connection: Connection,
+    first_audit_number: NonZeroU64,
+    collections: BTreeMap<CollectionId, Counters>,
+    /// Why SQLite itself ended the transaction, as it does when the disk fails.
+    lost: Option<IndexError>,
+}
+
+/// The last times and number given out in a collection.
+#[derive(Clone, Copy, Debug)]
+struct Counters {
+    key: i64,
+    modified: i64,
+    calculated: i64,
+    audit: i64,
+}
+
+impl Ledger {
+    pub(super) fn new(
+        connection: Connection,
+        first_audit_number: NonZeroU64,
+    ) -> Result<Self, IndexError> {
+        let collections = BTreeMap::new();
+        let mut ledger = Self {
+            connection,
+            first_audit_number,
+            collections,
+            lost: None,
+        };
+        ledger.reload()?;
+        Ok(ledger)
+    }
+
+    /// Begins a transaction.
+    pub(super) fn begin(&self) -> Result<(), IndexError> {
+        self.execute("BEGIN IMMEDIATE")
+    }
+
+    /// Ends the transaction: everything in it is on the disk, or nothing.
+    pub(super) fn commit(&mut self) -> Result<(), IndexError> {
+        let committed = match self.lost.take() {
+            Some(error) => Err(error),
+            None => self.execute("COMMIT"),
+        };
+        if committed.is_err() {
+            self.roll_back();
+        }
+        committed
+    }
+
+    /// Whether the transaction is still there.
+    pub(super) fn is_in_transaction(&self) -> bool {
+        !self.connection.is_autocommit()
+    }
+
+    /// Undoes the transaction, if there is one.
+    pub(super) fn roll_back(&mut self) {
+        if self.is_in_transaction()
+            && let Err(error) = self.execute("ROLLBACK")
+        {
+            tracing::error!(%error, "index: transaction not rolled back");
+        }
+        if let Err(error) = self.reload() {
+            tracing::error!(%error, "index: counters not read");
+        }
+    }
+
+    /// Moves the write-ahead log into the database, at the end.
+    pub(super) fn checkpoint(&self) {
+        let moved = self
+            .connection
+            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        if let Err(error) = moved {
+            tracing::warn!(%error, "index: write-ahead log not moved");
+        }
+    }
+
+    /// Runs a part of the transaction, of which nothing is left if it fails or panics.
+    pub(super) fn attempt<T>(
+        &mut self,
+        collection: &CollectionId,
+        work: impl FnOnce(&mut Self) -> Result<T, IndexError>,
+    ) -> Result<T, IndexError> {
+        let before = self.collections.get(collection).copied();
+        self.execute("SAVEPOINT attempt")?;
+        let outcome = catch_unwind(AssertUnwindSafe(|| work(self)));
+        let outcome = outcome.unwrap_or(Err(IndexError::Response));
+        if let Err(error) = &outcome {
+            match before {
+                Some(counters) => self.collections.insert(collection.clone(), counters),
+                None => self.collections.remove(collection),
+            };
+            if !self.is_in_transaction() {
+                self.lost = Some(error.clone());
+                return outcome;
+            }
+            self.execute("ROLLBACK TO attempt")?;
+        }
+        self.execute("RELEASE attempt")?;
+        outcome
+    }
+
+    /// Row, audit event and remembered response of a stored file.
+    pub(super) fn put(&mut self, record: PutRecord, now_ms: i64) -> Result<PutDone, IndexError> {
+        let PutRecord {
+            collection,
+            file_id,
+            directory,
+            size,
+            checksum,
+            audit,
+            remember,
+        } = record;
+        let mut counters = self.counters(&collection)?;
+        if let Some(row) = self.present(counters.key, &file_id)? {
+            return Err(IndexError::AlreadyPresent(Box::new(row)));
+        }
+        counters.modified = now_ms.max(counters.modified.saturating_add(1));
+        counters.calculated = now_ms.max(counters.calculated.saturating_add(1));
+        let row = FileRow {
+            file_id,
+            directory,
+            size,
+            expected: checksum.clone(),
+            observed: checksum,
+            modified_ms: counters.modified,
+            calculated_ms: counters.calculated,
+        };
+        self.write_row(counters.key, &row)?;
+        let audit_number = self.write_event(&mut counters, &audit, now_ms)?;
+        let response = match remember {
+            Some(remember) => Some(self.write_done(counters.key, &row, remember, now_ms)?),
+            None => None,
+        };
+        self.store(collection, counters)?;
+        Ok(PutDone {
+            row,
+            audit_number,
+            response,
+        })
+    }
+
+    /// An audit event of its own.
+    pub(super) fn append(
+        &mut self,
+        collection: CollectionId,
+        entry: &AuditEntry,
+        now_ms: i64,
+    ) -> Result<u64, IndexError> {
+        let mut counters = self.counters(&collection)?;
+        let number = self.write_event(&mut counters, entry, now_ms)?;
+        self.store(collection, counters)?;
+        Ok(number)
+    }
+
+    /// Takes a file out of all listings, but keeps its row.
+    pub(super) fn mark_missing(
+        &self,
+        collection: &CollectionId,
+        file_id: &FileId,
+    ) -> Result<bool, IndexError> {
+        let Some(counters) = self.collections.get(collection) else {
+            return Ok(false);
+        };
+        let mut statement = self.connection.prepare_cached(
+            "UPDATE files SET missing = 1 WHERE collection = ?1 AND file_id = ?2 AND missing = 0",
+        )?;
+        Ok(statement.execute(params![counters.key, file_id.as_str()])? > 0)
+    }
+
+    fn present(&self, collection: i64, file_id: &FileId) -> Result<Option<FileRow>, IndexError> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT file_id, directory, size, expected, observed, modified, calculated FROM files
+             WHERE collection = ?1 AND file_id = ?2 AND missing = 0",
+        )?;
+        Ok(statement
+            .query_row(params![collection, file_id.as_str()], file_row)
+            .optional()?)
+    }
+
+    fn write_row(&self, collection: i64, row: &FileRow) -> Result<(), IndexError> {
+        let mut statement = self.connection.prepare_cached(
+            "INSERT INTO files (collection, file_id, directory, size, expected, observed, modified,
+                                calculated, missing)
+             VALUES (:collection, :file_id, :directory, :size, :expected, :observed, :modified,
+                     :calculated, 0)
+             ON CONFLICT (collection, file_id) DO UPDATE SET
+                directory = excluded.directory, size = excluded.size, expected = excluded.expected,
+                observed = excluded.observed, modified = excluded.modified,
+                calculated = excluded.calculated, missing = 0",
+        )?;
+        statement.execute(named_params! {
+            ":collection": collection,
+            ":file_id": row.file_id.as_str(),
+            ":directory": row.directory.to_string_lossy(),
+            ":size": sql_integer(row.size),
+            ":expected": row.expected.as_bytes(),
+            ":observed": row.observed.as_bytes(),
+            ":modified": row.modified_ms,
+            ":calculated": row.calculated_ms,
+        })?;
+        Ok(())
+    }
+
+    fn write_event(
+        &self,
+        counters: &mut Counters,
+        entry: &AuditEntry,
+        now_ms: i64,
+    ) -> Result<u64, IndexError> {
+        counters.audit = counters.audit.saturating_add(1);
+        let mut statement = self.connection.prepare_cached(
+            "INSERT INTO audit (collection, number, time, file_id, actor, action, info,
+                                operation_id, certificate_id, information)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        )?;
+        statement.execute(params![
+            counters.key,
+            counters.audit,
+            now_ms,
+            entry.file_id.as_str(),
+            entry.actor.as_str(),
+            entry.action.as_str(),
+            entry.info,
+            entry.operation_id.as_ref().map(AsRef::<str>::as_ref),
+            entry.certificate_id,
+            entry.audit_trail_information,
+        ])?;
+        Ok(counters.audit.unsigned_abs())
+    }
+
+    fn write_done(
+        &self,
+        collection: i64,
+        row: &FileRow,
+        remember: Remember,
+        now_ms: i64,
+    ) -> Result<String, IndexError> {
+        let Remember {
+            from,
+            correlation,
+            operation,
+            respond,
+        } = remember;
+        let response = respond(row);
+        let mut statement = self.connection.prepare_cached(
+            "INSERT OR REPLACE INTO operations_done
+                (correlation, sender, operation, collection, file_id, done, response)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        )?;
+        statement.execute(params![
+            correlation.as_str(),
+            from.as_str(),
+            operation.as_str(),
+            collection,
+            row.file_id.as_str(),
+            now_ms,
+            response,
+        ])?;
+        Ok(response)
+    }
+
+    /// The counters of a collection, which is made known if it is new.
+    fn counters(&mut self, collection: &CollectionId) -> Result<Counters, IndexError> {
+        if let Some(counters) = self.collections.get(collection) {
+            return Ok(*counters);
+        }
+        let audit = sql_integer(self.first_audit_number.get().saturating_sub(1));
+        let mut statement = self.connection.prepare_cached(
+            "INSERT INTO collections (id, last_modified, last_calculated, last_audit)
+             VALUES (?1, ?2, ?2, ?3)",
+        )?;
+        let key = statement.insert(params![collection.as_str(), i64::MIN, audit])?;
+        let counters = Counters {
+            key,
+            modified: i64::MIN,
+            calculated: i64::MIN,
+            audit,
+        };
+        self.collections.insert(collection.clone(), counters);
+        Ok(counters)
+    }
+
+    fn store(&mut self, collection: CollectionId, counters: Counters) -> Result<(), IndexError> {
+        let mut statement = self.connection.prepare_cached(
+            "UPDATE collections SET last_modified = ?2, last_calculated = ?3, last_audit = ?4
+             WHERE key = ?1",
+        )?;
+        let Counters {
+            key,
+            modified,
+            calculated,
+            audit,
+        } = counters;
+        statement.execute(params![key, modified, calculated, audit])?;
+        self.collections.insert(collection, counters);
+        Ok(())
+    }
+
+    fn reload(&mut self) -> Result<(), IndexError> {
+        self.collections.clear();
+        let mut statement = self.connection.prepare_cached(
+            "SELECT id, key, last_modified, last_calculated, last_audit FROM collections",
+        )?;
+        let rows = statement.query_map([], |row| {
+            let counters = Counters {
+                key: row.get(1)?,
+                modified: row.get(2)?,
+                calculated: row.get(3)?,
+                audit: row.get(4)?,
+            };
+            Ok((row.get::<_, String>(0)?.into(), counters))
+        })?;
+        for row in rows {
+            let (id, counters) = row?;
+            self.collections.insert(id, counters);
+        }
+        Ok(())
+    }
+
+    fn execute(&self, sql: &str) -> Result<(), IndexError> {
+        self.connection.prepare_cached(sql)?.execute([])?;
+        Ok(())
+    }
+}

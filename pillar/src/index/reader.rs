@@ -1,0 +1,208 @@
+//! A few connections that only read, off the async workers.
+
+use std::{
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use pillarbox_messages::{CollectionId, FileId};
+use rusqlite::{Connection, OptionalExtension, params};
+use tokio::sync::Semaphore;
+
+use super::{
+    AuditEvent, FileRow, IndexError, ListQuery, OperationKey, PAGE_MAX, Page, Position, Remembered,
+    rows::{audit_event, file_row, natural, remembered, sql_integer},
+    schema,
+};
+
+/// The reading connections. There are as many permits as connections.
+#[derive(Debug)]
+pub(super) struct Readers {
+    permits: Arc<Semaphore>,
+    idle: Arc<Mutex<Vec<Connection>>>,
+}
+
+impl Readers {
+    pub(super) fn open(path: &Path) -> Result<Self, IndexError> {
+        let connections = (0..READERS).map(|_| schema::open_reader(path));
+        let idle = Arc::new(Mutex::new(connections.collect::<Result<Vec<_>, _>>()?));
+        Ok(Self {
+            permits: Arc::new(Semaphore::new(READERS)),
+            idle,
+        })
+    }
+
+    /// Runs a query on a blocking thread.
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, IndexError> {
+        let permit = Arc::clone(&self.permits).acquire_owned().await;
+        let permit = permit.map_err(|_| IndexError::Closed)?;
+        let idle = Arc::clone(&self.idle);
+        let task = tokio::task::spawn_blocking(move || {
+            let connection = lock(&idle).pop().ok_or(IndexError::Closed)?;
+            let result = query(&connection);
+            lock(&idle).push(connection);
+            drop(permit);
+            Ok(result?)
+        });
+        task.await.unwrap_or(Err(IndexError::Closed))
+    }
+
+    /// Lets nobody in any more, and returns when nobody is in.
+    pub(super) async fn close(&self) {
+        // Fails if closed before, in which case all connections are gone.
+        if let Ok(all) = self.permits.acquire_many(READERS_U32).await {
+            self.permits.close();
+            lock(&self.idle).clear();
+            drop(all);
+        }
+    }
+}
+
+fn lock(idle: &Mutex<Vec<Connection>>) -> MutexGuard<'_, Vec<Connection>> {
+    idle.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(super) fn find(
+    connection: &Connection,
+    collection: &CollectionId,
+    file_id: &FileId,
+) -> rusqlite::Result<Option<FileRow>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT file_id, directory, size, expected, observed, modified, calculated FROM files
+         WHERE collection = (SELECT key FROM collections WHERE id = ?1) AND file_id = ?2
+           AND missing = 0",
+    )?;
+    statement
+        .query_row([collection.as_str(), file_id.as_str()], file_row)
+        .optional()
+}
+
+pub(super) fn remembered_response(
+    connection: &Connection,
+    key: &OperationKey,
+) -> rusqlite::Result<Option<Remembered>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT response, done FROM operations_done
+         WHERE correlation = ?1 AND sender = ?2 AND operation = ?3
+           AND collection = (SELECT key FROM collections WHERE id = ?4) AND file_id = ?5",
+    )?;
+    let parameters = [
+        key.correlation.as_str(),
+        key.from.as_str(),
+        key.operation.as_str(),
+        key.collection.as_str(),
+        key.file_id.as_str(),
+    ];
+    statement.query_row(parameters, remembered).optional()
+}
+
+/// By which time a listing is ordered.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Order {
+    Modified,
+    Calculated,
+}
+
+impl Order {
+    pub(super) fn sql(self) -> &'static str {
+        match self {
+            Self::Modified => {
+                "SELECT file_id, directory, size, expected, observed, modified, calculated
+                 FROM files
+                 WHERE collection = (SELECT key FROM collections WHERE id = ?1) AND missing = 0
+                   AND (modified, file_id) > (?2, ?3) AND modified <= ?4
+                 ORDER BY modified, file_id LIMIT ?5"
+            }
+            Self::Calculated => {
+                "SELECT file_id, directory, size, expected, observed, modified, calculated
+                 FROM files
+                 WHERE collection = (SELECT key FROM collections WHERE id = ?1) AND missing = 0
+                   AND (calculated, file_id) > (?2, ?3) AND calculated <= ?4
+                 ORDER BY calculated, file_id LIMIT ?5"
+            }
+        }
+    }
+
+    fn position(self, row: &FileRow) -> Position {
+        let time_ms = match self {
+            Self::Modified => row.modified_ms,
+            Self::Calculated => row.calculated_ms,
+        };
+        Position {
+            time_ms,
+            file_id: row.file_id.clone(),
+        }
+    }
+}
+
+pub(super) fn list(
+    connection: &Connection,
+    order: Order,
+    query: &ListQuery,
+) -> rusqlite::Result<Page> {
+    let limit = query
+        .limit
+        .map_or(PAGE_MAX, |limit| limit.get().min(PAGE_MAX));
+    // No file id is empty, so this is before all files of the first time.
+    let start = Position {
+        time_ms: query.min_ms.unwrap_or(i64::MIN),
+        file_id: "".into(),
+    };
+    let start = query
+        .after
+        .as_ref()
+        .map_or(&start, |after| after.max(&start));
+    let parameters = params![
+        query.collection.as_str(),
+        start.time_ms,
+        start.file_id.as_str(),
+        query.max_ms.unwrap_or(i64::MAX),
+        sql_integer(limit.saturating_add(1)),
+    ];
+    let mut statement = connection.prepare_cached(order.sql())?;
+    let mut rows: Vec<_> = statement
+        .query_map(parameters, file_row)?
+        .collect::<Result<_, _>>()?;
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let more = rows.len() > limit;
+    rows.truncate(limit);
+    let next = rows.last().filter(|_| more).map(|row| order.position(row));
+    Ok(Page { rows, next })
+}
+
+pub(super) fn count(connection: &Connection, collection: &CollectionId) -> rusqlite::Result<u64> {
+    let mut statement = connection.prepare_cached(
+        "SELECT count(*) FROM files
+         WHERE collection = (SELECT key FROM collections WHERE id = ?1) AND missing = 0",
+    )?;
+    statement
+        .query_row([collection.as_str()], |row| row.get(0))
+        .map(natural)
+}
+
+pub(super) fn audit(
+    connection: &Connection,
+    collection: &CollectionId,
+    first: u64,
+) -> rusqlite::Result<Vec<AuditEvent>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT number, time, file_id, actor, action, info, operation_id, certificate_id,
+                information
+         FROM audit
+         WHERE collection = (SELECT key FROM collections WHERE id = ?1) AND number >= ?2
+         ORDER BY number LIMIT ?3",
+    )?;
+    let parameters = params![
+        collection.as_str(),
+        sql_integer(first),
+        sql_integer(PAGE_MAX)
+    ];
+    statement.query_map(parameters, audit_event)?.collect()
+}
+
+/// Reading connections: more than cores, since a query may wait for the disk.
+const READERS: usize = 4;
+const READERS_U32: u32 = 4;

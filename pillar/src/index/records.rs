@@ -1,0 +1,181 @@
+//! What goes into the index and comes out of it.
+
+use std::{fmt, num::NonZeroU64, path::PathBuf};
+
+use pillarbox_messages::{
+    CollectionId, ComponentId, CorrelationId, FileAction, FileId, HexBinary, Operation,
+};
+
+/// One archived file. Times are milliseconds since 1970-01-01T00:00:00Z; within a collection no two
+/// files have the same `modified_ms`, nor the same `calculated_ms`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileRow {
+    /// The file's id.
+    pub file_id: FileId,
+    /// The configured archive directory that it was stored in.
+    pub directory: PathBuf,
+    /// Its size in bytes.
+    pub size: u64,
+    /// The checksum that it came with or was stored with; never changed by looking at the disk.
+    pub expected: HexBinary,
+    /// The checksum of the bytes as last read; what peers are told.
+    pub observed: HexBinary,
+    /// When the file was stored: `LastModificationTime`.
+    pub modified_ms: i64,
+    /// When the observed checksum was computed: `CalculationTimestamp`.
+    pub calculated_ms: i64,
+}
+
+/// A file that has been stored, for [`put`](super::Index::put).
+#[derive(Debug)]
+pub struct PutRecord {
+    /// The file's collection.
+    pub collection: CollectionId,
+    /// The file's id.
+    pub file_id: FileId,
+    /// The configured archive directory that it was stored in.
+    pub directory: PathBuf,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Its checksum by the repository's default spec, computed from the bytes that were stored.
+    pub checksum: HexBinary,
+    /// The audit event of the operation.
+    pub audit: AuditEntry,
+    /// What to remember of the operation, if it came in a message.
+    pub remember: Option<Remember>,
+}
+
+/// What [`put`](super::Index::put) did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PutDone {
+    /// The row as it is now.
+    pub row: FileRow,
+    /// The number of the audit event.
+    pub audit_number: u64,
+    /// The response that is remembered.
+    pub response: Option<String>,
+}
+
+/// The operation whose final response is to be remembered; collection and file are the record's.
+pub struct Remember {
+    /// Who asked.
+    pub from: ComponentId,
+    /// In which conversation.
+    pub correlation: CorrelationId,
+    /// For what.
+    pub operation: Operation,
+    /// Makes the final response from the row: only there are its times known. Runs on the index's
+    /// thread while others wait, so it must be quick.
+    pub respond: Box<dyn FnOnce(&FileRow) -> String + Send>,
+}
+
+impl fmt::Debug for Remember {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Remember")
+            .field("from", &self.from)
+            .field("correlation", &self.correlation)
+            .field("operation", &self.operation)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An operation on one file, as it is told apart from all others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OperationKey {
+    /// Who asked.
+    pub from: ComponentId,
+    /// In which conversation.
+    pub correlation: CorrelationId,
+    /// For what.
+    pub operation: Operation,
+    /// In which collection.
+    pub collection: CollectionId,
+    /// For which file.
+    pub file_id: FileId,
+}
+
+/// The end of an operation that was done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remembered {
+    /// The final response.
+    pub response: String,
+    /// When it was done.
+    pub done_ms: i64,
+}
+
+/// An event for the audit trail, before it has a number (element `AuditTrailEvent`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditEntry {
+    /// The file concerned.
+    pub file_id: FileId,
+    /// Who acted: `ActorOnFile`.
+    pub actor: ComponentId,
+    /// What was done: `ActionOnFile`.
+    pub action: FileAction,
+    /// In the pillar's words: `Info`.
+    pub info: Option<String>,
+    /// The conversation: `OperationID`.
+    pub operation_id: Option<CorrelationId>,
+    /// The fingerprint of the certificate that signed the request: `CertificateID`.
+    pub certificate_id: Option<String>,
+    /// In the client's words: `AuditTrailInformation`.
+    pub audit_trail_information: Option<String>,
+}
+
+/// An event of the audit trail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditEvent {
+    /// Its number within its collection, without gaps, in commit order: `SequenceNumber`.
+    pub number: u64,
+    /// When it was written down: `ActionDateTime`.
+    pub time_ms: i64,
+    /// What happened.
+    pub entry: AuditEntry,
+}
+
+/// Which files to list, in which portion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListQuery {
+    /// The collection.
+    pub collection: CollectionId,
+    /// The first time that is listed.
+    pub min_ms: Option<i64>,
+    /// The last time that is listed.
+    pub max_ms: Option<i64>,
+    /// Where the previous portion ended.
+    pub after: Option<Position>,
+    /// At most so many rows, and never more than [`PAGE_MAX`](super::PAGE_MAX).
+    pub limit: Option<NonZeroU64>,
+}
+
+impl ListQuery {
+    /// All files of a collection.
+    #[must_use]
+    pub fn all(collection: CollectionId) -> Self {
+        Self {
+            collection,
+            min_ms: None,
+            max_ms: None,
+            after: None,
+            limit: None,
+        }
+    }
+}
+
+/// A place in a listing: rows are in the order of time, then file id.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    /// The time by which the listing is ordered.
+    pub time_ms: i64,
+    /// The file.
+    pub file_id: FileId,
+}
+
+/// A portion of a listing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// The rows, oldest first.
+    pub rows: Vec<FileRow>,
+    /// If more rows fit the query: where to go on.
+    pub next: Option<Position>,
+}

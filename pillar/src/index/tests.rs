@@ -1,0 +1,450 @@
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicI64, Ordering},
+};
+
+use chrono::{DateTime, Utc};
+use pillarbox_messages::{FileAction, Operation, clock::Clock};
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use super::*;
+
+mod model;
+
+/// A clock that stands where it is put.
+#[derive(Debug, Default)]
+struct TestClock(AtomicI64);
+
+impl TestClock {
+    fn set(&self, ms: i64) {
+        self.0.store(ms, Ordering::SeqCst);
+    }
+}
+
+impl Clock for TestClock {
+    fn now(&self) -> DateTime<Utc> {
+        DateTime::from_timestamp_millis(self.0.load(Ordering::SeqCst)).unwrap()
+    }
+}
+
+struct Fixture {
+    dir: TempDir,
+    clock: Arc<TestClock>,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        Self {
+            dir: tempfile::tempdir().unwrap(),
+            clock: Arc::default(),
+        }
+    }
+
+    fn options(&self) -> IndexOptions {
+        IndexOptions {
+            path: self.path(),
+            checksum_type: ChecksumType::Md5,
+            first_audit_number: NonZeroU64::MIN,
+            clock: self.clock.clone(),
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.dir.path().join("pillars/north/index.sqlite")
+    }
+
+    fn open(&self) -> Index {
+        Index::open(self.options()).unwrap()
+    }
+}
+
+fn books() -> CollectionId {
+    "books".into()
+}
+
+fn entry(file_id: &str) -> AuditEntry {
+    AuditEntry {
+        file_id: file_id.into(),
+        actor: "ingest-1".into(),
+        action: FileAction::PutFile,
+        info: Some("stored".into()),
+        operation_id: Some("c-1".into()),
+        certificate_id: None,
+        audit_trail_information: Some(String::new()),
+    }
+}
+
+fn record(collection: &str, file_id: &str) -> PutRecord {
+    PutRecord {
+        collection: collection.into(),
+        file_id: file_id.into(),
+        directory: "/archive/1".into(),
+        size: 14,
+        checksum: vec![0x4a, 0x37].into(),
+        audit: entry(file_id),
+        remember: None,
+    }
+}
+
+fn remember(respond: impl FnOnce(&FileRow) -> String + Send + 'static) -> Remember {
+    Remember {
+        from: "ingest-1".into(),
+        correlation: "c-1".into(),
+        operation: Operation::PutFile,
+        respond: Box::new(respond),
+    }
+}
+
+fn key(file_id: &str) -> OperationKey {
+    OperationKey {
+        from: "ingest-1".into(),
+        correlation: "c-1".into(),
+        operation: Operation::PutFile,
+        collection: books(),
+        file_id: file_id.into(),
+    }
+}
+
+#[tokio::test]
+async fn a_put_writes_row_event_and_response_together() {
+    let fixture = Fixture::new();
+    fixture.clock.set(1_000);
+    let index = fixture.open();
+    let mut put = record("books", "a/x1");
+    put.remember = Some(remember(|row| {
+        format!("<done at='{}'/>", row.calculated_ms)
+    }));
+    let done = index.put(put).await.unwrap();
+    assert_eq!(
+        (
+            done.row.modified_ms,
+            done.row.calculated_ms,
+            done.audit_number
+        ),
+        (1_000, 1_000, 1)
+    );
+    assert_eq!(done.response.as_deref(), Some("<done at='1000'/>"));
+    index.close().await;
+
+    let index = fixture.open();
+    assert_eq!(
+        index.find(&books(), &"a/x1".into()).await.unwrap(),
+        Some(done.row)
+    );
+    assert_eq!(index.find(&books(), &"x1".into()).await.unwrap(), None);
+    assert_eq!(
+        index.find(&"dvds".into(), &"a/x1".into()).await.unwrap(),
+        None
+    );
+    let remembered = index.remembered(&key("a/x1")).await.unwrap();
+    let response = "<done at='1000'/>".to_owned();
+    assert_eq!(
+        remembered,
+        Some(Remembered {
+            response,
+            done_ms: 1_000
+        })
+    );
+    assert_eq!(index.remembered(&key("x1")).await.unwrap(), None);
+    let event = AuditEvent {
+        number: 1,
+        time_ms: 1_000,
+        entry: entry("a/x1"),
+    };
+    assert_eq!(index.audit(&books(), 1).await.unwrap(), [event]);
+}
+
+#[tokio::test]
+async fn a_second_put_changes_nothing_and_shows_the_first() {
+    let fixture = Fixture::new();
+    let index = fixture.open();
+    let first = index.put(record("books", "x1")).await.unwrap();
+    let mut second = record("books", "x1");
+    second.size = 99;
+    second.remember = Some(remember(|_| "never".to_owned()));
+    match index.put(second).await {
+        Err(IndexError::AlreadyPresent(row)) => assert_eq!(*row, first.row),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(
+        index.find(&books(), &"x1".into()).await.unwrap(),
+        Some(first.row)
+    );
+    assert_eq!(index.audit(&books(), 1).await.unwrap().len(), 1);
+    assert_eq!(index.remembered(&key("x1")).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn times_only_go_up_within_a_collection() {
+    let fixture = Fixture::new();
+    let index = fixture.open();
+    let mut times = Vec::new();
+    for (now, file) in [
+        (5_000, "f0"),
+        (5_000, "f1"),
+        (3_000, "f2"),
+        (5_002, "f3"),
+        (9_000, "f4"),
+    ] {
+        fixture.clock.set(now);
+        times.push(
+            index
+                .put(record("books", file))
+                .await
+                .unwrap()
+                .row
+                .modified_ms,
+        );
+    }
+    assert_eq!(times, [5_000, 5_001, 5_002, 5_003, 9_000]);
+    fixture.clock.set(4_000);
+    let other = index.put(record("dvds", "f0")).await.unwrap();
+    assert_eq!((other.row.modified_ms, other.audit_number), (4_000, 1));
+    // What was given out is not given out again by a later process.
+    index.close().await;
+    let index = fixture.open();
+    let next = index.put(record("books", "f5")).await.unwrap();
+    assert_eq!(
+        (next.row.modified_ms, next.row.calculated_ms),
+        (9_001, 9_001)
+    );
+}
+
+#[tokio::test]
+async fn a_missing_file_is_not_listed_and_a_put_revives_it() {
+    let fixture = Fixture::new();
+    let index = fixture.open();
+    for file in ["x1", "x2"] {
+        index.put(record("books", file)).await.unwrap();
+    }
+    let x1 = "x1".into();
+    assert!(index.mark_missing(&books(), &x1).await.unwrap());
+    assert!(!index.mark_missing(&books(), &x1).await.unwrap());
+    assert!(!index.mark_missing(&"dvds".into(), &x1).await.unwrap());
+    assert_eq!(index.find(&books(), &x1).await.unwrap(), None);
+    assert_eq!(index.count(&books()).await.unwrap(), 1);
+    let names = |page: Page| {
+        page.rows
+            .into_iter()
+            .map(|row| row.file_id)
+            .collect::<Vec<_>>()
+    };
+    let all = ListQuery::all(books());
+    assert_eq!(
+        names(index.list_by_modified(all.clone()).await.unwrap()),
+        ["x2"]
+    );
+    assert_eq!(
+        names(index.list_by_calculated(all.clone()).await.unwrap()),
+        ["x2"]
+    );
+    index.put(record("books", "x1")).await.unwrap();
+    assert_eq!(
+        names(index.list_by_modified(all).await.unwrap()),
+        ["x2", "x1"]
+    );
+}
+
+#[tokio::test]
+async fn one_failure_does_not_fail_its_group() {
+    let fixture = Fixture::new();
+    let index = fixture.open();
+    let mut tasks = tokio::task::JoinSet::new();
+    for number in 0..60 {
+        let index = index.clone();
+        tasks.spawn(async move {
+            // A third of the files is put twice; every tenth response can't be made.
+            let mut put = record("books", &format!("f{}", number % 45));
+            put.remember = Some(remember(move |_| {
+                assert!(number % 10 != 7, "can't make it");
+                "done".to_owned()
+            }));
+            index.put(put).await
+        });
+    }
+    let (mut numbers, mut present, mut panicked) = (Vec::new(), 0, 0);
+    for outcome in tasks.join_all().await {
+        match outcome {
+            Ok(done) => numbers.push(done.audit_number),
+            Err(IndexError::AlreadyPresent(_)) => present += 1,
+            Err(IndexError::Response) => panicked += 1,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    numbers.sort_unstable();
+    assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
+    assert_eq!(numbers.len() + present + panicked, 60);
+    assert!((4..=6).contains(&panicked), "{panicked}");
+    assert_eq!(index.count(&books()).await.unwrap(), numbers.len() as u64);
+    let events = index.audit(&books(), 1).await.unwrap();
+    assert_eq!(
+        events.iter().map(|event| event.number).collect::<Vec<_>>(),
+        numbers
+    );
+}
+
+#[tokio::test]
+async fn audit_numbers_start_where_asked_and_have_no_gaps() {
+    let fixture = Fixture::new();
+    let first_audit_number = NonZeroU64::new(1_001).unwrap();
+    let open = || {
+        Index::open(IndexOptions {
+            first_audit_number,
+            ..fixture.options()
+        })
+        .unwrap()
+    };
+    let index = open();
+    assert_eq!(index.append(&books(), entry("x1")).await.unwrap(), 1_001);
+    assert_eq!(
+        index.put(record("books", "x1")).await.unwrap().audit_number,
+        1_002
+    );
+    index.put(record("books", "x1")).await.unwrap_err();
+    index.close().await;
+    let index = open();
+    assert_eq!(index.append(&books(), entry("x1")).await.unwrap(), 1_003);
+    assert_eq!(
+        index.append(&"dvds".into(), entry("x1")).await.unwrap(),
+        1_001
+    );
+    assert_eq!(index.audit(&books(), 1_002).await.unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_closed_index_says_so() {
+    let fixture = Fixture::new();
+    let index = fixture.open();
+    index.close().await;
+    index.close().await;
+    assert!(matches!(
+        index.put(record("books", "x1")).await,
+        Err(IndexError::Closed)
+    ));
+    assert!(matches!(
+        index.count(&books()).await,
+        Err(IndexError::Closed)
+    ));
+}
+
+#[test]
+fn strange_databases_are_refused_in_one_line() {
+    let fixture = Fixture::new();
+    drop(fixture.open());
+    let other = IndexOptions {
+        checksum_type: ChecksumType::Sha256,
+        ..fixture.options()
+    };
+    let text = Index::open(other).unwrap_err().to_string();
+    assert!(
+        text.contains("holds MD5 checksums") && text.contains("SHA256"),
+        "{text}"
+    );
+
+    let later = rusqlite::Connection::open(fixture.path()).unwrap();
+    later.pragma_update(None, "user_version", 2).unwrap();
+    drop(later);
+    let error = Index::open(fixture.options()).unwrap_err();
+    assert!(matches!(
+        error,
+        IndexError::Newer {
+            found: 2,
+            known: 1,
+            ..
+        }
+    ));
+    let text = error.to_string();
+    assert!(
+        text.contains("later version") && !text.contains('\n'),
+        "{text}"
+    );
+
+    std::fs::write(
+        fixture.path(),
+        b"this is no database, and long enough to tell",
+    )
+    .unwrap();
+    let error = Index::open(fixture.options()).unwrap_err();
+    assert!(matches!(error, IndexError::Open { .. }), "{error}");
+    let below_a_file = IndexOptions {
+        path: fixture.path().join("x"),
+        ..fixture.options()
+    };
+    assert!(matches!(
+        Index::open(below_a_file),
+        Err(IndexError::Directory { .. })
+    ));
+}
+
+/// The process dies right after an answer: what was answered is there.
+#[tokio::test]
+async fn what_was_answered_survives_without_a_goodbye() {
+    let fixture = Fixture::new();
+    let index = fixture.open();
+    index.put(record("books", "x1")).await.unwrap();
+    // What lies on the disk at this moment, as another process would find it.
+    let copy = tempfile::tempdir().unwrap();
+    for name in ["index.sqlite", "index.sqlite-wal"] {
+        std::fs::copy(fixture.path().with_file_name(name), copy.path().join(name)).unwrap();
+    }
+    let found = Index::open(IndexOptions {
+        path: copy.path().join("index.sqlite"),
+        ..fixture.options()
+    });
+    assert!(
+        found
+            .unwrap()
+            .find(&books(), &"x1".into())
+            .await
+            .unwrap()
+            .is_some()
+    );
+}
+
+/// SQLite ends the whole transaction when it finds no space; every request of the group is told.
+#[tokio::test]
+async fn a_full_database_is_an_answer() {
+    let fixture = Fixture::new();
+    let connection = schema::open_writer(&fixture.path(), ChecksumType::Md5).unwrap();
+    connection
+        .pragma_update(None, "max_page_count", 40)
+        .unwrap();
+    let mut ledger = Ledger::new(connection, NonZeroU64::MIN).unwrap();
+    let mut put = |number: usize| {
+        ledger.begin()?;
+        let mut record = record("books", &format!("f{number}"));
+        record.remember = Some(remember(|_| "x".repeat(3_000)));
+        let done = ledger.attempt(&books(), |ledger| ledger.put(record, 1));
+        ledger.commit().and(done)
+    };
+    let full = (0..1_000).find_map(|number| put(number).err().map(|error| (number, error)));
+    let (stored, error) = full.unwrap();
+    assert!(stored > 3 && error.is_no_space(), "{stored} {error}");
+    drop(ledger);
+    let index = fixture.open();
+    assert_eq!(index.count(&books()).await.unwrap(), stored as u64);
+    let next = index.put(record("books", "next")).await.unwrap();
+    assert_eq!(next.audit_number, stored as u64 + 1);
+}
+
+#[tokio::test]
+async fn queries_use_their_indexes() {
+    let fixture = Fixture::new();
+    let _index = fixture.open();
+    let connection = schema::open_reader(&fixture.path()).unwrap();
+    for (order, name) in [
+        (Order::Modified, "files_by_modified"),
+        (Order::Calculated, "files_by_calculated"),
+    ] {
+        let sql = format!("EXPLAIN QUERY PLAN {}", order.sql());
+        let mut statement = connection.prepare(&sql).unwrap();
+        let plan = statement.query_map(rusqlite::params!["c", 1, "", 2, 3], |row| row.get(3));
+        let plan: Vec<String> = plan.unwrap().collect::<Result<_, _>>().unwrap();
+        let plan = plan.join("\n");
+        assert!(
+            plan.contains(name) && !plan.contains("TEMP B-TREE"),
+            "{plan}"
+        );
+    }
+}

@@ -1,0 +1,137 @@
+//! The one thread that writes.
+//!
+//! It takes what waits in its queue, does all of it in one transaction, and answers after the commit:
+//! under load many requests share one sync, without load nobody waits for company.
+
+use std::thread;
+
+use pillarbox_messages::{CollectionId, FileId, clock::SharedClock};
+use tokio::sync::{mpsc, oneshot};
+
+use super::{AuditEntry, IndexError, PutDone, PutRecord, ledger::Ledger};
+
+/// What the writer can be asked to do.
+#[derive(Debug)]
+pub(super) enum Job {
+    Put(Box<PutRecord>, Reply<PutDone>),
+    Append(CollectionId, Box<AuditEntry>, Reply<u64>),
+    MarkMissing(CollectionId, FileId, Reply<bool>),
+    Close(Reply<()>),
+}
+
+type Reply<T> = oneshot::Sender<Result<T, IndexError>>;
+
+/// Answers one request, once it is known whether the transaction is on the disk.
+type Answer = Box<dyn FnOnce(Result<(), IndexError>)>;
+
+/// Starts the writer. It ends when closed, or when nobody can reach it any more.
+pub(super) fn start(ledger: Ledger, clock: SharedClock) -> Result<mpsc::Sender<Job>, IndexError> {
+    let (sender, jobs) = mpsc::channel(QUEUE);
+    let writer = Writer {
+        ledger,
+        clock,
+        jobs,
+    };
+    let thread = thread::Builder::new().name("index".to_owned());
+    match thread.spawn(move || writer.run()) {
+        Ok(_) => Ok(sender),
+        Err(error) => {
+            tracing::error!(%error, "no thread for the index");
+            Err(IndexError::Closed)
+        }
+    }
+}
+
+struct Writer {
+    ledger: Ledger,
+    clock: SharedClock,
+    jobs: mpsc::Receiver<Job>,
+}
+
+impl Writer {
+    fn run(mut self) {
+        let mut group = Vec::with_capacity(GROUP);
+        while self.jobs.blocking_recv_many(&mut group, GROUP) > 0 {
+            if let Some(reply) = self.perform(&mut group) {
+                self.ledger.checkpoint();
+                drop(self.ledger);
+                // Nobody may be waiting.
+                _ = reply.send(Ok(()));
+                return;
+            }
+        }
+        self.ledger.checkpoint();
+    }
+
+    /// Performs a group of jobs; gives the reply to a request to close, if that was among them.
+    fn perform(&mut self, group: &mut Vec<Job>) -> Option<Reply<()>> {
+        let begun = self.ledger.begin();
+        let mut answers = Vec::with_capacity(group.len());
+        let mut closing = None;
+        for job in group.drain(..) {
+            match job {
+                Job::Close(reply) => closing = Some(reply),
+                job if begun.is_ok() && self.ledger.is_in_transaction() => {
+                    answers.push(self.perform_one(job));
+                }
+                job => answers.push(job.unperformed()),
+            }
+        }
+        let outcome = begun.and_then(|()| self.ledger.commit());
+        if let Err(error) = &outcome {
+            tracing::error!(%error, requests = answers.len(), "index: nothing was written");
+        }
+        for answer in answers {
+            answer(outcome.clone());
+        }
+        closing
+    }
+
+    fn perform_one(&mut self, job: Job) -> Answer {
+        let now_ms = self.clock.now_ms();
+        let ledger = &mut self.ledger;
+        match job {
+            Job::Put(record, reply) => {
+                let collection = record.collection.clone();
+                answer(
+                    ledger.attempt(&collection, |ledger| ledger.put(*record, now_ms)),
+                    reply,
+                )
+            }
+            Job::Append(collection, entry, reply) => {
+                let key = collection.clone();
+                let append = |ledger: &mut Ledger| ledger.append(collection, &entry, now_ms);
+                answer(ledger.attempt(&key, append), reply)
+            }
+            Job::MarkMissing(collection, file_id, reply) => {
+                let mark = |ledger: &mut Ledger| ledger.mark_missing(&collection, &file_id);
+                answer(ledger.attempt(&collection, mark), reply)
+            }
+            Job::Close(reply) => answer(Ok(()), reply),
+        }
+    }
+}
+
+impl Job {
+    /// The transaction is lost, and why is about to be known.
+    fn unperformed(self) -> Answer {
+        match self {
+            Self::Put(_, reply) => answer(Err(IndexError::Closed), reply),
+            Self::Append(_, _, reply) => answer(Err(IndexError::Closed), reply),
+            Self::MarkMissing(_, _, reply) => answer(Err(IndexError::Closed), reply),
+            Self::Close(reply) => answer(Err(IndexError::Closed), reply),
+        }
+    }
+}
+
+fn answer<T: Send + 'static>(result: Result<T, IndexError>, reply: Reply<T>) -> Answer {
+    Box::new(move |committed: Result<(), IndexError>| {
+        // Whoever asked may have gone away.
+        _ = reply.send(committed.and(result));
+    })
+}
+
+/// Requests that may wait; more make their senders wait.
+const QUEUE: usize = 256;
+/// Requests in one transaction.
+const GROUP: usize = 256;
