@@ -1,1 +1,52 @@
-//! Client conversations: one async method per operation, typed events.
+//! The client: conversations with the components of a repository, one async method per operation, typed events.
+//!
+//! Owns: what a client asks and in which order ([`conversation`]), hearing the answers, laying files on the exchange
+//! and fetching them from there, and what can be checked before anything is sent ([`validate`]).
+//!
+//! Refuses: to start an operation that is known to fail; to go on with two changes of one file at a time; to decide
+//! what to do about a failure, which is the caller's business.
+//!
+//! Invariants
+//! * Every operation that has started ends with exactly one event [`EventKind::Complete`] or [`EventKind::Failed`],
+//!   whatever arrives, is repeated or stays away.
+//! * Nobody is asked to perform who did not say that it is ready, and everybody is asked where it said.
+//! * A file lies on the exchange only while a pillar may need it; none is left there.
+//! * A fetched file is at its target complete and compared with what the pillar said, or not at all.
+//! * One conversation, one task; no conversation waits for another or for another's reader.
+//!
+//! Modules
+//! * [`client`]: [`Client`] and what it is made from
+//! * [`request`]: the operations' parameters
+//! * [`event`]: what a caller hears; [`running`]: the handle it holds meanwhile
+//! * [`validate`], [`error`]: what keeps an operation from starting
+//! * [`conversation`]: the state machines
+//! * [`digests`]: checksums
+//! * [`listing`]: putting together what several pillars list
+//! * `task`, `mediator`, `source`, `download`: the machines' surroundings
+
+pub mod client;
+pub mod conversation;
+pub mod digests;
+mod download;
+pub mod error;
+pub mod event;
+pub mod listing;
+mod mediator;
+pub mod request;
+pub mod running;
+mod source;
+mod task;
+#[cfg(test)]
+mod tests;
+pub mod validate;
+
+pub use crate::{
+    client::{Client, ClientOptions, passing_id},
+    error::ClientError,
+    event::{
+        ChecksumPage, Completed, ComponentFailure, ComponentResult, Delivered, Event, EventKind,
+        Outcome, Page, Stored,
+    },
+    request::{GetChecksums, GetFile, GetFileIds, PutFile, Source},
+    running::Running,
+};

@@ -1,0 +1,429 @@
+//! Conversations: pure state machines, one per operation call.
+//!
+//! [`Conversation`] is what all operations have in common: identify, then perform, then one final event. What an
+//! operation does differently is its [`Procedure`]. A machine reads no clock and does no I/O: [`Conversation::step`]
+//! takes an [`Input`] and the time and gives back [`Action`]s. All its state is plain data.
+//!
+//! * [`procedure`]: the seam between the common part and an operation.
+//! * [`put_file`], [`get_file`], [`get_file_ids`], [`get_checksums`]: the operations.
+//! * [`paging`]: walking through a listing that comes in pages.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pillarbox_messages::{
+    ChecksumData, CollectionId, ComponentId, CorrelationId, Destination, FileId, Header, Message,
+    ProtocolVersion, ResponseCode,
+};
+
+use crate::event::{
+    Completed, ComponentFailure, ComponentResult, Event, EventKind,
+};
+
+pub mod get_checksums;
+pub mod get_file;
+pub mod get_file_ids;
+pub mod paging;
+mod performing;
+pub mod procedure;
+pub mod put_file;
+mod identifying;
+#[cfg(test)]
+mod tests;
+
+pub use procedure::Procedure;
+
+/// What every conversation is about, fixed at its start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Context {
+    /// The conversation's id.
+    pub correlation: CorrelationId,
+    /// The collection.
+    pub collection: CollectionId,
+    /// The file; none for all files.
+    pub file: Option<FileId>,
+    /// This client.
+    pub from: ComponentId,
+    /// Where this client hears answers.
+    pub reply_to: Destination,
+    /// Where identify requests go.
+    pub identify_at: Destination,
+    /// Who is to take part.
+    pub expected: BTreeSet<ComponentId>,
+    /// Milliseconds that contributors have to answer the identify request; zero: no limit.
+    pub identification_timeout_ms: i64,
+    /// Milliseconds that a contributor has to answer an operation request; zero: no limit.
+    pub operation_timeout_ms: i64,
+}
+
+/// What a conversation is told.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// Begin.
+    Start,
+    /// A message with this conversation's correlation id has come.
+    Message {
+        /// The message.
+        message: Box<Message>,
+        /// The transport's reply address that came with it.
+        reply_address: Option<String>,
+    },
+    /// The time that the last [`Action::SetTimer`] named may have come.
+    TimerFired,
+    /// The file lies on the exchange.
+    OfferReady,
+    /// The file could not be laid on the exchange.
+    OfferFailed {
+        /// Why.
+        text: String,
+    },
+    /// The file has been fetched, compared and is at its target.
+    DownloadFinished {
+        /// Its length in bytes.
+        size: u64,
+    },
+    /// The file could not be fetched.
+    DownloadFailed {
+        /// Whether another pillar might do better; not so if this machine's own disk is the cause.
+        another_may_help: bool,
+        /// Why.
+        text: String,
+    },
+    /// A message could not be handed to the bus.
+    SendFailed {
+        /// Whom it was for; none: the identify request.
+        contributor: Option<ComponentId>,
+        /// Why.
+        text: String,
+    },
+    /// It is to end now.
+    Abort {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// What a conversation wants done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Send a message.
+    Send {
+        /// The message.
+        message: Box<Message>,
+        /// The transport's reply address to send it to, in place of the message's destination.
+        reply_address: Option<String>,
+        /// Whom it is for; none: the identify request, for everybody.
+        contributor: Option<ComponentId>,
+    },
+    /// Say [`Input::TimerFired`] at this time, in milliseconds of the caller's clock, and at no other.
+    SetTimer {
+        /// When.
+        at_ms: i64,
+    },
+    /// Forget the timer.
+    ClearTimer,
+    /// Tell the caller.
+    Emit(Box<Event>),
+    /// Lay the file on the exchange and say [`Input::OfferReady`] or [`Input::OfferFailed`].
+    OfferFile,
+    /// Remove from the exchange what this conversation has, or might have, laid there. Nothing is awaited.
+    RemoveOffer,
+    /// Fetch the file from the exchange and say [`Input::DownloadFinished`] or [`Input::DownloadFailed`].
+    Download {
+        /// What the pillar told of the file.
+        expected: Expected,
+    },
+    /// Nothing; the input was ignored.
+    Ignored {
+        /// Why, for the log.
+        reason: &'static str,
+    },
+}
+
+/// What a pillar told of the file that it delivers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Expected {
+    /// Its length in bytes.
+    pub size: Option<u64>,
+    /// Its checksum.
+    pub checksum: Option<ChecksumData>,
+}
+
+/// One conversation's state.
+#[derive(Clone, Debug)]
+pub struct Conversation<P> {
+    context: Context,
+    procedure: P,
+    phase: Phase,
+    /// Where the selected contributors want to be asked.
+    addresses: BTreeMap<ComponentId, Address>,
+    completed: Vec<Completed>,
+    failures: Vec<ComponentFailure>,
+    /// Whether something of ours is, or might be, on the exchange.
+    offered: bool,
+}
+
+/// Where a contributor is asked: what its identification response said.
+#[derive(Clone, Debug)]
+struct Address {
+    destination: Destination,
+    /// The transport's, needed if the destination is a temporary queue.
+    reply_address: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+enum Phase {
+    New,
+    Identifying(Identifying),
+    /// The file is on its way to the exchange.
+    Offering(Offering),
+    Performing(Performing),
+    Done,
+}
+
+#[derive(Clone, Debug)]
+struct Identifying {
+    deadline_ms: Option<i64>,
+    outstanding: BTreeSet<ComponentId>,
+    /// In the order of their answers.
+    selected: Vec<ComponentId>,
+}
+
+#[derive(Clone, Debug)]
+struct Offering {
+    deadline_ms: Option<i64>,
+    selected: Vec<ComponentId>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Performing {
+    /// Who has not answered, and until when it may.
+    waiting: BTreeMap<ComponentId, Option<i64>>,
+    /// Whose file is being fetched.
+    fetching: Option<(ComponentId, Expected)>,
+}
+
+type Actions = Vec<Action>;
+
+impl<P: Procedure> Conversation<P> {
+    /// A conversation that has not begun.
+    #[must_use]
+    pub const fn new(context: Context, procedure: P) -> Self {
+        Self {
+            context,
+            procedure,
+            phase: Phase::New,
+            addresses: BTreeMap::new(),
+            completed: Vec::new(),
+            failures: Vec::new(),
+            offered: false,
+        }
+    }
+
+    /// What the conversation is about.
+    #[must_use]
+    pub const fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// Whether the last event is out.
+    #[must_use]
+    pub const fn is_done(&self) -> bool {
+        matches!(self.phase, Phase::Done)
+    }
+
+    /// Everybody who failed so far.
+    #[must_use]
+    pub fn failures(&self) -> &[ComponentFailure] {
+        &self.failures
+    }
+
+    /// Takes one input and gives what is to be done, in order. Any input is fine at any time.
+    pub fn step(&mut self, input: Input, now_ms: i64) -> Vec<Action> {
+        let mut actions = Actions::new();
+        match (&self.phase, input) {
+            (Phase::Done, _) => ignored("the conversation is over", &mut actions),
+            (Phase::New, Input::Start) => self.start(now_ms, &mut actions),
+            (_, Input::Abort { reason }) => self.finish_failed(&reason, &mut actions),
+            (_, Input::Message { message, reply_address }) => {
+                self.message(*message, reply_address, now_ms, &mut actions);
+            }
+            (Phase::Identifying(_), Input::TimerFired) => self.identify_timer(now_ms, &mut actions),
+            (Phase::Offering(_), Input::TimerFired) => self.offer_timer(now_ms, &mut actions),
+            (Phase::Performing(_), Input::TimerFired) => self.perform_timer(now_ms, &mut actions),
+            (Phase::Offering(_), Input::OfferReady) => self.offer_ready(now_ms, &mut actions),
+            (Phase::Offering(_), Input::OfferFailed { text }) => {
+                self.finish_failed(&format!("the file could not be offered: {text}"), &mut actions);
+            }
+            (Phase::Performing(_), Input::DownloadFinished { size }) => {
+                self.download_finished(size, now_ms, &mut actions);
+            }
+            (Phase::Performing(_), Input::DownloadFailed { another_may_help, text }) => {
+                self.download_failed(another_may_help, &text, now_ms, &mut actions);
+            }
+            (_, Input::SendFailed { contributor: None, text }) => {
+                self.finish_failed(
+                    &format!("the identify request could not be sent: {text}"),
+                    &mut actions,
+                );
+            }
+            (Phase::Performing(_), Input::SendFailed { contributor: Some(contributor), text }) => {
+                self.send_failed(&contributor, &text, now_ms, &mut actions);
+            }
+            (_, _) => ignored("not expected in this phase", &mut actions),
+        }
+        actions
+    }
+
+    /// Sorts out a message by its exact type, its sender and what it is about.
+    fn message(
+        &mut self,
+        message: Message,
+        reply_address: Option<String>,
+        now_ms: i64,
+        out: &mut Actions,
+    ) {
+        if let Some(reason) = self.foreign(&message) {
+            return ignored(reason, out);
+        }
+        let kind = message.message_type();
+        if !kind.is_response() {
+            let from = message.header().from.clone();
+            let text = format!("got {}, which is no response", kind.as_str());
+            return self.emit(EventKind::Warning { contributor: Some(from) }, Some(text), out);
+        }
+        match &self.phase {
+            Phase::Identifying(_) if kind == P::IDENTIFY_RESPONSE => {
+                self.identify_response(&message, reply_address, now_ms, out);
+            }
+            Phase::Performing(_) if kind == P::PROGRESS || kind == P::FINAL => {
+                self.operation_response(message, now_ms, out);
+            }
+            _ => ignored("a response out of sequence", out),
+        }
+    }
+
+    /// Why a message does not concern this conversation, if it doesn't.
+    fn foreign(&self, message: &Message) -> Option<&'static str> {
+        let header = message.header();
+        if header.correlation_id != self.context.correlation {
+            return Some("another conversation's message");
+        }
+        if header.collection_id.as_ref().is_some_and(|id| *id != self.context.collection) {
+            return Some("a message about another collection");
+        }
+        if !self.context.expected.contains(&header.from) {
+            return Some("a message from somebody who was not asked");
+        }
+        match (message.file_id(), &self.context.file) {
+            (Some(told), Some(asked)) if told != asked => Some("a message about another file"),
+            _ => None,
+        }
+    }
+
+    /// The common part of a message to this destination.
+    fn header(&self, destination: Destination) -> Header {
+        let mut expected = self.context.expected.iter();
+        let to = match (expected.next(), expected.next()) {
+            (Some(only), None) => Some(only.clone()),
+            _ => None,
+        };
+        Header {
+            version: ProtocolVersion::CURRENT,
+            correlation_id: self.context.correlation.clone(),
+            collection_id: Some(self.context.collection.clone()),
+            destination,
+            reply_to: self.context.reply_to.clone(),
+            from: self.context.from.clone(),
+            to,
+        }
+    }
+
+    fn emit(&self, kind: EventKind, info: Option<String>, out: &mut Actions) {
+        out.push(Action::Emit(Box::new(Event {
+            correlation: self.context.correlation.clone(),
+            operation: P::OPERATION,
+            collection: self.context.collection.clone(),
+            file: self.context.file.clone(),
+            kind,
+            info,
+        })));
+    }
+
+    fn component_failed(&mut self, failure: ComponentFailure, out: &mut Actions) {
+        let kind = EventKind::ComponentFailed {
+            contributor: failure.contributor.clone(),
+            code: failure.code,
+        };
+        self.emit(kind, Some(failure.text.clone()), out);
+        self.failures.push(failure);
+    }
+
+    fn component_complete(
+        &mut self,
+        contributor: ComponentId,
+        result: ComponentResult,
+        info: Option<String>,
+        out: &mut Actions,
+    ) {
+        let summary = result.summary();
+        let kind = EventKind::ComponentComplete { contributor: contributor.clone(), result };
+        self.emit(kind, info, out);
+        self.completed.push(Completed { contributor, result: summary });
+    }
+
+    /// Everybody who was to answer has: the final event.
+    fn conclude(&mut self, out: &mut Actions) {
+        let complete =
+            !self.completed.is_empty() && (P::ONE_IS_ENOUGH || self.failures.is_empty());
+        if complete {
+            let (results, failures) = (self.completed.clone(), self.failures.clone());
+            self.finish(EventKind::Complete { results, failures }, None, out);
+        } else if self.failures.is_empty() {
+            self.finish_failed("no contributor supports the operation", out);
+        } else {
+            let causes: Vec<String> = self.failures.iter().map(ToString::to_string).collect();
+            self.finish_failed(
+                &format!("Failed operation. Cause(s): [{}]", causes.join("; ")),
+                out,
+            );
+        }
+    }
+
+    fn finish_failed(&mut self, text: &str, out: &mut Actions) {
+        let kind = EventKind::Failed {
+            results: self.completed.clone(),
+            failures: self.failures.clone(),
+        };
+        self.finish(kind, Some(text.to_owned()), out);
+    }
+
+    fn finish(&mut self, kind: EventKind, info: Option<String>, out: &mut Actions) {
+        out.push(Action::ClearTimer);
+        self.emit(kind, info, out);
+        if self.offered {
+            out.push(Action::RemoveOffer);
+        }
+        self.phase = Phase::Done;
+    }
+}
+
+/// When a time that starts now is over; zero or less: never.
+const fn deadline(now_ms: i64, timeout_ms: i64) -> Option<i64> {
+    if timeout_ms > 0 { Some(now_ms.saturating_add(timeout_ms)) } else { None }
+}
+
+/// Whether a code says that work goes on.
+const fn is_progress(code: ResponseCode) -> bool {
+    matches!(code, ResponseCode::OperationAcceptedProgress | ResponseCode::OperationProgress)
+}
+
+fn set_timer(deadline_ms: Option<i64>, out: &mut Actions) {
+    out.push(match deadline_ms {
+        Some(at_ms) => Action::SetTimer { at_ms },
+        None => Action::ClearTimer,
+    });
+}
+
+fn ignored(reason: &'static str, out: &mut Actions) {
+    out.push(Action::Ignored { reason });
+}

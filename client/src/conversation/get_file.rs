@@ -1,0 +1,115 @@
+//! GetFile: one pillar lays the file on the exchange, the fastest one first.
+
+use std::collections::BTreeMap;
+
+use pillarbox_messages::{
+    ComponentId, FileId, GetFileRequest, Header, IdentifyPillarsForGetFileRequest, Message,
+    MessageType, Operation,
+};
+
+use super::{
+    Expected,
+    procedure::{Completion, Procedure},
+};
+
+/// A get and where it stands.
+#[derive(Clone, Debug)]
+pub struct GetFileProcedure {
+    /// The file.
+    pub file: FileId,
+    /// Where the pillar lays it.
+    pub address: String,
+    /// Schema element `AuditTrailInformation`.
+    pub audit_trail_information: Option<String>,
+    /// Milliseconds that each ready pillar says it needs.
+    pub times: BTreeMap<ComponentId, u64>,
+    /// The ready pillars that were not asked yet, the fastest last.
+    pub others: Vec<ComponentId>,
+    /// What the pillar at work told of the file.
+    pub expected: Expected,
+}
+
+impl GetFileProcedure {
+    /// A get that has not begun.
+    #[must_use]
+    pub fn new(file: FileId, address: String, audit_trail_information: Option<String>) -> Self {
+        Self {
+            file,
+            address,
+            audit_trail_information,
+            times: BTreeMap::new(),
+            others: Vec::new(),
+            expected: Expected::default(),
+        }
+    }
+}
+
+impl Procedure for GetFileProcedure {
+    const OPERATION: Operation = Operation::GetFile;
+    const IDENTIFY_RESPONSE: MessageType = MessageType::IdentifyPillarsForGetFileResponse;
+    const PROGRESS: MessageType = MessageType::GetFileProgressResponse;
+    const FINAL: MessageType = MessageType::GetFileFinalResponse;
+    const ONE_IS_ENOUGH: bool = true;
+
+    fn identify_request(&self, header: Header) -> Message {
+        IdentifyPillarsForGetFileRequest {
+            header,
+            audit_trail_information: self.audit_trail_information.clone(),
+            file_id: self.file.clone(),
+        }
+        .into()
+    }
+
+    fn identified(&mut self, from: &ComponentId, response: &Message) {
+        if let Message::IdentifyPillarsForGetFileResponse(response) = response {
+            let time = response.time_to_deliver.as_ref().map_or(u64::MAX, |time| time.millis());
+            self.times.insert(from.clone(), time);
+        }
+    }
+
+    /// The fastest; of equally fast ones, the last that answered.
+    fn choose(&mut self, selected: Vec<ComponentId>) -> Vec<ComponentId> {
+        self.others = selected;
+        let times = &self.times;
+        let time = |pillar: &ComponentId| times.get(pillar).copied().unwrap_or(u64::MAX);
+        // A stable sort, slowest first, keeps the order of the answers among equals.
+        self.others.sort_by_key(|pillar| std::cmp::Reverse(time(pillar)));
+        self.others.pop().into_iter().collect()
+    }
+
+    fn receives_file(&self) -> bool {
+        true
+    }
+
+    fn request(&self, header: Header, contributor: &ComponentId) -> Message {
+        GetFileRequest {
+            header,
+            audit_trail_information: self.audit_trail_information.clone(),
+            pillar_id: Some(contributor.clone()),
+            file_id: self.file.clone(),
+            file_part: None,
+            file_address: self.address.clone(),
+        }
+        .into()
+    }
+
+    fn progress(&mut self, _from: &ComponentId, response: &Message) {
+        let Message::GetFileProgressResponse(response) = response else { return };
+        self.expected.size = response.file_size.or(self.expected.size);
+        if response.checksum_data_for_existing_file.is_some() {
+            self.expected.checksum.clone_from(&response.checksum_data_for_existing_file);
+        }
+    }
+
+    fn completed(&mut self, _from: &ComponentId, response: Message) -> Completion {
+        match response {
+            Message::GetFileFinalResponse(_) => Completion::Fetch(self.expected.clone()),
+            _ => Completion::Stale,
+        }
+    }
+
+    fn next(&mut self) -> Option<ComponentId> {
+        self.expected = Expected::default();
+        self.others.pop()
+    }
+}

@@ -1,0 +1,154 @@
+//! The identifying phase: who is there and ready.
+
+use pillarbox_messages::{ComponentId, DestinationKind, Message, ResponseCode};
+
+use super::{
+    Action, Actions, Address, Conversation, Identifying, Offering, Phase, Procedure, deadline,
+    ignored, is_progress, procedure::Refusal, set_timer,
+};
+use crate::event::{ComponentFailure, EventKind, join};
+
+impl<P: Procedure> Conversation<P> {
+    pub(super) fn start(&mut self, now_ms: i64, out: &mut Actions) {
+        let deadline_ms = deadline(now_ms, self.context.identification_timeout_ms);
+        self.phase = Phase::Identifying(Identifying {
+            deadline_ms,
+            outstanding: self.context.expected.clone(),
+            selected: Vec::new(),
+        });
+        if self.context.expected.is_empty() {
+            return self.identification_over(now_ms, out);
+        }
+        set_timer(deadline_ms, out);
+        let request =
+            self.procedure.identify_request(self.header(self.context.identify_at.clone()));
+        out.push(Action::Send {
+            message: Box::new(request),
+            reply_address: None,
+            contributor: None,
+        });
+        self.emit(EventKind::IdentifyRequestSent, None, out);
+    }
+
+    pub(super) fn identify_response(
+        &mut self,
+        message: &Message,
+        reply_address: Option<String>,
+        now_ms: i64,
+        out: &mut Actions,
+    ) {
+        let from = message.header().from.clone();
+        let Some(info) = message.response_info() else {
+            return ignored("a response without response info", out);
+        };
+        let (code, text) = (info.response_code, info.response_text.clone());
+        if is_progress(code) {
+            return ignored("a progress code in an identification response", out);
+        }
+        let Phase::Identifying(state) = &mut self.phase else { return };
+        if !state.outstanding.remove(&from) {
+            return ignored("a second answer", out);
+        }
+        match code {
+            ResponseCode::IdentificationPositive => {
+                self.ready(from, message, reply_address, text, out);
+            }
+            ResponseCode::RequestNotSupported => {}
+            _ => match self.procedure.refused(message, code) {
+                Refusal::Failed => self.identify_failed(from, code, text, out),
+                Refusal::Complete(result, info) => {
+                    self.component_complete(from, result, Some(info), out);
+                }
+                Refusal::Abort(reason) => {
+                    self.identify_failed(from, code, Some(reason.clone()), out);
+                    return self.finish_failed(&reason, out);
+                }
+            },
+        }
+        if matches!(&self.phase, Phase::Identifying(state) if state.outstanding.is_empty()) {
+            self.identification_over(now_ms, out);
+        }
+    }
+
+    /// Records a positive answer and where its sender wants to be asked.
+    fn ready(
+        &mut self,
+        from: ComponentId,
+        message: &Message,
+        reply_address: Option<String>,
+        text: Option<String>,
+        out: &mut Actions,
+    ) {
+        let destination = message.header().reply_to.clone();
+        let temporary = destination.kind() == DestinationKind::TemporaryQueue;
+        if temporary && reply_address.is_none() {
+            let text = format!("answers at {destination}, but the bus brought no reply address");
+            let failure = ComponentFailure { contributor: from, code: None, text };
+            return self.component_failed(failure, out);
+        }
+        let reply_address = reply_address.filter(|_| temporary);
+        self.procedure.identified(&from, message);
+        self.addresses.insert(from.clone(), Address { destination, reply_address });
+        if let Phase::Identifying(state) = &mut self.phase {
+            state.selected.push(from.clone());
+        }
+        self.emit(EventKind::ComponentIdentified { contributor: from }, text, out);
+    }
+
+    fn identify_failed(
+        &mut self,
+        contributor: ComponentId,
+        code: ResponseCode,
+        text: Option<String>,
+        out: &mut Actions,
+    ) {
+        let text = text.unwrap_or_else(|| "refused without a reason".to_owned());
+        self.component_failed(ComponentFailure { contributor, code: Some(code), text }, out);
+    }
+
+    pub(super) fn identify_timer(&mut self, now_ms: i64, out: &mut Actions) {
+        let Phase::Identifying(state) = &self.phase else { return };
+        if state.deadline_ms.is_none_or(|at| now_ms < at) {
+            return set_timer(state.deadline_ms, out);
+        }
+        let silent: Vec<ComponentId> = state.outstanding.iter().cloned().collect();
+        let text = format!("no answer from {}", join(&silent));
+        self.emit(EventKind::IdentifyTimeout { silent: silent.clone() }, Some(text), out);
+        for contributor in silent {
+            let text = "did not answer the identify request in time".to_owned();
+            self.component_failed(ComponentFailure { contributor, code: None, text }, out);
+        }
+        self.identification_over(now_ms, out);
+    }
+
+    /// All have answered, or their time is over.
+    fn identification_over(&mut self, now_ms: i64, out: &mut Actions) {
+        let Phase::Identifying(state) = &mut self.phase else { return };
+        let selected = std::mem::take(&mut state.selected);
+        if !self.procedure.may_perform(selected.len(), state.outstanding.len()) {
+            return self.cannot_perform(out);
+        }
+        let chosen = self.procedure.choose(selected);
+        self.emit(EventKind::IdentificationComplete { selected: chosen.clone() }, None, out);
+        if chosen.is_empty() {
+            return self.conclude(out);
+        }
+        if !self.procedure.offers_file() {
+            return self.perform(chosen, now_ms, out);
+        }
+        let deadline_ms = deadline(now_ms, self.context.operation_timeout_ms);
+        self.phase = Phase::Offering(Offering { deadline_ms, selected: chosen });
+        self.offered = true;
+        set_timer(deadline_ms, out);
+        out.push(Action::OfferFile);
+    }
+
+    fn cannot_perform(&mut self, out: &mut Actions) {
+        let causes: Vec<String> = self.failures.iter().map(ToString::to_string).collect();
+        let text = "Unable to continue operation, contributors unavailable.";
+        if causes.is_empty() {
+            return self.finish_failed(text, out);
+        }
+        self.finish_failed(&format!("{text} Cause(s): [{}]", causes.join("; ")), out);
+    }
+}

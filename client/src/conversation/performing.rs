@@ -1,0 +1,264 @@
+//! The performing phase: the contributors do their parts.
+
+use pillarbox_messages::{ComponentId, Message, ResponseCode};
+
+use super::{
+    Action, Actions, Conversation, Expected, Performing, Phase, Procedure, deadline, ignored, is_progress,
+    procedure::{Completion, Failing},
+    set_timer,
+};
+use crate::event::{ComponentFailure, ComponentResult, Delivered, EventKind};
+
+impl<P: Procedure> Conversation<P> {
+    /// Asks the chosen contributors.
+    pub(super) fn perform(&mut self, chosen: Vec<ComponentId>, now_ms: i64, out: &mut Actions) {
+        let until = deadline(now_ms, self.context.operation_timeout_ms);
+        self.offered |= self.procedure.receives_file();
+        self.phase = Phase::Performing(Performing {
+            waiting: chosen.iter().map(|id| (id.clone(), until)).collect(),
+            fetching: None,
+        });
+        set_timer(until, out);
+        self.emit(EventKind::RequestSent { contributors: chosen.clone() }, None, out);
+        for contributor in &chosen {
+            self.ask(contributor, out);
+        }
+    }
+
+    fn ask(&self, contributor: &ComponentId, out: &mut Actions) {
+        let Some(address) = self.addresses.get(contributor) else { return };
+        let header = self.header(address.destination.clone());
+        out.push(Action::Send {
+            message: Box::new(self.procedure.request(header, contributor)),
+            reply_address: address.reply_address.clone(),
+            contributor: Some(contributor.clone()),
+        });
+    }
+
+    pub(super) fn offer_ready(&mut self, now_ms: i64, out: &mut Actions) {
+        let Phase::Offering(offering) = &mut self.phase else { return };
+        let selected = std::mem::take(&mut offering.selected);
+        self.perform(selected, now_ms, out);
+    }
+
+    pub(super) fn offer_timer(&mut self, now_ms: i64, out: &mut Actions) {
+        let Phase::Offering(offering) = &self.phase else { return };
+        if offering.deadline_ms.is_none_or(|at| now_ms < at) {
+            return set_timer(offering.deadline_ms, out);
+        }
+        self.finish_failed("the file could not be offered: the operation's time is over", out);
+    }
+
+    pub(super) fn operation_response(
+        &mut self,
+        message: Message,
+        now_ms: i64,
+        out: &mut Actions,
+    ) {
+        let from = message.header().from.clone();
+        let Some(info) = message.response_info() else {
+            return ignored("a response without response info", out);
+        };
+        let (code, text) = (info.response_code, info.response_text.clone());
+        if !self.is_waiting_for(&from) {
+            return ignored("an answer from somebody who owes none", out);
+        }
+        if is_progress(code) {
+            self.procedure.progress(&from, &message);
+            return self.emit(
+                EventKind::Progress { contributor: from, result: None },
+                text,
+                out,
+            );
+        }
+        if code != ResponseCode::OperationCompleted {
+            return self.failure(from, &message, code, text, now_ms, out);
+        }
+        if message.message_type() != P::FINAL {
+            return ignored("a completion that is no final response", out);
+        }
+        match self.procedure.completed(&from, message) {
+            Completion::Done(result) => self.done(from, result, text, now_ms, out),
+            Completion::Again(result) => self.again(from, result, now_ms, out),
+            Completion::Fetch(expected) => self.fetch(from, expected, now_ms, out),
+            Completion::Stale => ignored("an answer to an earlier request", out),
+            Completion::Unusable(text) => {
+                let failure = ComponentFailure { contributor: from, code: None, text };
+                self.not_done(failure, true, now_ms, out);
+            }
+        }
+    }
+
+    /// A contributor that is being fetched from has answered already.
+    fn is_waiting_for(&self, from: &ComponentId) -> bool {
+        let Phase::Performing(state) = &self.phase else { return false };
+        let fetched = state.fetching.as_ref().is_some_and(|(pillar, _)| pillar == from);
+        state.waiting.contains_key(from) && !fetched
+    }
+
+    fn failure(
+        &mut self,
+        from: ComponentId,
+        message: &Message,
+        code: ResponseCode,
+        text: Option<String>,
+        now_ms: i64,
+        out: &mut Actions,
+    ) {
+        let told = text.unwrap_or_else(|| "failed without a reason".to_owned());
+        match self.procedure.failed(&from, message, code) {
+            Failing::Failed => {
+                let failure = ComponentFailure { contributor: from, code: Some(code), text: told };
+                self.not_done(failure, true, now_ms, out);
+            }
+            Failing::Because(text) => {
+                let failure = ComponentFailure { contributor: from, code: Some(code), text };
+                self.not_done(failure, true, now_ms, out);
+            }
+            Failing::Complete(result, info) => self.done(from, result, Some(info), now_ms, out),
+            Failing::Retry => {
+                let text = format!("{code}, {told}; asking again");
+                self.emit(EventKind::Warning { contributor: Some(from.clone()) }, Some(text), out);
+                self.ask(&from, out);
+            }
+        }
+    }
+
+    fn done(
+        &mut self,
+        from: ComponentId,
+        result: ComponentResult,
+        text: Option<String>,
+        now_ms: i64,
+        out: &mut Actions,
+    ) {
+        self.answered(&from);
+        self.component_complete(from, result, text, out);
+        self.check_end(false, now_ms, out);
+    }
+
+    fn not_done(&mut self, failure: ComponentFailure, try_next: bool, now_ms: i64, out: &mut Actions) {
+        self.answered(&failure.contributor);
+        self.component_failed(failure, out);
+        self.check_end(try_next, now_ms, out);
+    }
+
+    fn answered(&mut self, from: &ComponentId) {
+        if let Phase::Performing(state) = &mut self.phase {
+            state.waiting.remove(from);
+            state.fetching.take_if(|(pillar, _)| pillar == from);
+        }
+    }
+
+    /// Ends the conversation if nobody owes an answer, unless somebody else can be asked instead.
+    fn check_end(&mut self, try_next: bool, now_ms: i64, out: &mut Actions) {
+        let Phase::Performing(state) = &self.phase else { return };
+        if !state.waiting.is_empty() {
+            return set_timer(state.next_deadline(), out);
+        }
+        match try_next.then(|| self.procedure.next()).flatten() {
+            Some(next) => self.perform(vec![next], now_ms, out),
+            None => self.conclude(out),
+        }
+    }
+
+    /// One page is in: asks for the next, with the full time for it.
+    fn again(&mut self, from: ComponentId, page: ComponentResult, now_ms: i64, out: &mut Actions) {
+        self.emit(
+            EventKind::Progress { contributor: from.clone(), result: Some(page) },
+            None,
+            out,
+        );
+        self.ask(&from, out);
+        self.renew(from, now_ms, out);
+    }
+
+    fn fetch(&mut self, from: ComponentId, expected: Expected, now_ms: i64, out: &mut Actions) {
+        if let Phase::Performing(state) = &mut self.phase {
+            state.fetching = Some((from.clone(), expected.clone()));
+        }
+        self.renew(from, now_ms, out);
+        out.push(Action::Download { expected });
+    }
+
+    /// Gives a contributor its full time again.
+    fn renew(&mut self, from: ComponentId, now_ms: i64, out: &mut Actions) {
+        let until = deadline(now_ms, self.context.operation_timeout_ms);
+        let Phase::Performing(state) = &mut self.phase else { return };
+        state.waiting.insert(from, until);
+        set_timer(state.next_deadline(), out);
+    }
+
+    pub(super) fn download_finished(&mut self, size: u64, now_ms: i64, out: &mut Actions) {
+        let Some((from, expected)) = self.take_fetching() else {
+            return ignored("nothing is being fetched", out);
+        };
+        let result = ComponentResult::Delivered(Delivered { size, checksum: expected.checksum });
+        self.done(from, result, None, now_ms, out);
+    }
+
+    pub(super) fn download_failed(
+        &mut self,
+        another_may_help: bool,
+        text: &str,
+        now_ms: i64,
+        out: &mut Actions,
+    ) {
+        let Some((contributor, _)) = self.take_fetching() else {
+            return ignored("nothing is being fetched", out);
+        };
+        if !another_may_help {
+            return self.finish_failed(text, out);
+        }
+        let failure = ComponentFailure { contributor, code: None, text: text.to_owned() };
+        self.not_done(failure, true, now_ms, out);
+    }
+
+    const fn take_fetching(&mut self) -> Option<(ComponentId, Expected)> {
+        match &mut self.phase {
+            Phase::Performing(state) => state.fetching.take(),
+            _ => None,
+        }
+    }
+
+    pub(super) fn send_failed(
+        &mut self,
+        contributor: &ComponentId,
+        text: &str,
+        now_ms: i64,
+        out: &mut Actions,
+    ) {
+        if !self.is_waiting_for(contributor) {
+            return ignored("a request that matters no more", out);
+        }
+        let text = format!("the request could not be sent: {text}");
+        let failure = ComponentFailure { contributor: contributor.clone(), code: None, text };
+        self.not_done(failure, true, now_ms, out);
+    }
+
+    /// Everybody whose time is over has failed.
+    pub(super) fn perform_timer(&mut self, now_ms: i64, out: &mut Actions) {
+        let Phase::Performing(state) = &self.phase else { return };
+        let late: Vec<ComponentId> = state
+            .waiting
+            .iter()
+            .filter(|(_, until)| until.is_some_and(|at| now_ms >= at))
+            .map(|(id, _)| id.clone())
+            .collect();
+        if late.is_empty() {
+            return set_timer(state.next_deadline(), out);
+        }
+        for contributor in late {
+            self.answered(&contributor);
+            let text = "did not finish the operation in time".to_owned();
+            self.component_failed(ComponentFailure { contributor, code: None, text }, out);
+        }
+        self.check_end(false, now_ms, out);
+    }
+}
+
+impl Performing {
+    fn next_deadline(&self) -> Option<i64> {
+        self.waiting.values().filter_map(|until| *until).min()
+    }
+}

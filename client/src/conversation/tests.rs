@@ -1,0 +1,7 @@
+//! The machines against tables of what may come, and against whatever comes.
+
+mod get_file;
+mod listing;
+mod put_file;
+mod random;
+mod support;

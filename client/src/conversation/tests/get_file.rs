@@ -1,0 +1,119 @@
+//! GetFile: who is asked, and who is asked next.
+
+use pillarbox_messages::ResponseCode;
+
+use super::support::{
+    COMPLETED, POSITIVE, get, get_final, get_identify, get_progress, md5,
+    OURS,
+};
+use crate::{
+    conversation::{Expected, Input},
+    event::EventKind,
+};
+
+#[test]
+fn the_fastest_delivers() {
+    let mut bench = get(&["north", "south", "sums"]);
+    bench.hear(get_identify("north", POSITIVE, Some(1000)));
+    bench.hear(get_identify("sums", ResponseCode::RequestNotSupported, None));
+    bench.hear(get_identify("south", POSITIVE, Some(10)));
+    bench.hear(get_progress("south"));
+    bench.hear(get_final("south", COMPLETED));
+    assert_eq!(bench.downloads, [Expected { size: Some(20), checksum: Some(md5(OURS)) }]);
+    assert_eq!(bench.last(), "PROGRESS south", "it is complete when the file is here");
+    bench.hear(get_final("south", ResponseCode::Failure));
+    bench.step(Input::DownloadFinished { size: 20 });
+    assert_eq!(
+        bench.trace(),
+        [
+            "IDENTIFY_REQUEST_SENT",
+            "COMPONENT_IDENTIFIED north",
+            "COMPONENT_IDENTIFIED south",
+            "IDENTIFICATION_COMPLETE [south]",
+            "REQUEST_SENT [south]",
+            "PROGRESS south",
+            "COMPONENT_COMPLETE south",
+            "COMPLETE",
+        ]
+    );
+    assert_eq!(bench.removed, 1, "the file does not stay on the exchange");
+    assert_eq!(bench.ignored, 1);
+}
+
+#[test]
+fn of_equally_fast_pillars_the_last_that_answered() {
+    let mut bench = get(&["a", "b", "c", "d"]);
+    bench.hear(get_identify("b", POSITIVE, Some(10)));
+    bench.hear(get_identify("c", POSITIVE, Some(10)));
+    bench.hear(get_identify("a", POSITIVE, None));
+    bench.hear(get_identify("d", POSITIVE, Some(11)));
+    assert_eq!(bench.asked(), ["c"]);
+    for (failing, next) in [("c", "b"), ("b", "d"), ("d", "a")] {
+        bench.hear(get_final(failing, ResponseCode::FileTransferFailure));
+        assert_eq!(bench.asked().last().unwrap(), next);
+    }
+    bench.hear(get_final("a", ResponseCode::Failure));
+    assert_eq!(bench.last(), "FAILED");
+    let EventKind::Failed { failures, .. } = &bench.events.last().unwrap().kind else { panic!() };
+    assert_eq!(failures.len(), 4);
+}
+
+#[test]
+fn a_refusal_or_silence_of_some_is_no_failure() {
+    let mut bench = get(&["north", "south", "mute"]);
+    bench.hear(get_identify("north", ResponseCode::FileNotFoundFailure, None));
+    bench.hear(get_identify("south", POSITIVE, Some(1)));
+    bench.time_out();
+    bench.hear(get_final("south", COMPLETED));
+    bench.step(Input::DownloadFinished { size: 20 });
+    assert_eq!(bench.last(), "COMPLETE");
+    assert_eq!(bench.asked(), ["south"]);
+    let EventKind::Complete { failures, .. } = &bench.events.last().unwrap().kind else { panic!() };
+    assert_eq!(failures.len(), 2);
+}
+
+#[test]
+fn nobody_has_it() {
+    let mut bench = get(&["north", "south"]);
+    bench.hear(get_identify("north", ResponseCode::FileNotFoundFailure, None));
+    bench.hear(get_identify("south", ResponseCode::FileNotFoundFailure, None));
+    assert_eq!(bench.last(), "FAILED");
+    assert!(bench.info().starts_with("Unable to continue operation, contributors unavailable."));
+    assert_eq!((bench.sent.len(), bench.removed), (1, 0));
+}
+
+#[test]
+fn bytes_that_are_not_what_the_pillar_said() {
+    let mut bench = get(&["north", "south"]);
+    bench.hear(get_identify("north", POSITIVE, Some(2)));
+    bench.hear(get_identify("south", POSITIVE, Some(1)));
+    bench.hear(get_progress("south"));
+    bench.hear(get_final("south", COMPLETED));
+    bench.step(Input::DownloadFailed { another_may_help: true, text: "wrong bytes".to_owned() });
+    assert_eq!(bench.asked(), ["south", "north"]);
+    assert_eq!(bench.trace()[6..], ["COMPONENT_FAILED south", "REQUEST_SENT [north]"]);
+    bench.hear(get_final("north", COMPLETED));
+    assert_eq!(bench.downloads[1], Expected::default(), "what another pillar said does not count");
+    bench.step(Input::DownloadFinished { size: 20 });
+    assert_eq!(bench.last(), "COMPLETE");
+}
+
+#[test]
+fn a_full_disk_here_is_not_another_pillars_business() {
+    let mut bench = get(&["north", "south"]);
+    bench.hear(get_identify("north", POSITIVE, Some(2)));
+    bench.hear(get_identify("south", POSITIVE, Some(1)));
+    bench.hear(get_final("south", COMPLETED));
+    bench.step(Input::DownloadFailed { another_may_help: false, text: "disk full".to_owned() });
+    assert_eq!((bench.last().as_str(), bench.info().as_str()), ("FAILED", "disk full"));
+    assert_eq!((bench.asked().len(), bench.removed), (1, 1));
+}
+
+#[test]
+fn a_pillar_that_does_not_deliver_in_time() {
+    let mut bench = get(&["north"]);
+    bench.hear(get_identify("north", POSITIVE, Some(2)));
+    assert_eq!(bench.sent[1].header().to.as_ref().unwrap().as_str(), "north");
+    bench.time_out();
+    assert_eq!(bench.trace()[4..], ["COMPONENT_FAILED north", "FAILED"]);
+}

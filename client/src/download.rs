@@ -1,0 +1,157 @@
+//! Fetching a file from the exchange to its target: complete and compared, or not at all.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use bytes::Bytes;
+use pillarbox_exchange::{ExchangeClient, ExchangeError};
+use pillarbox_messages::{CorrelationId, HexBinary};
+use thiserror::Error;
+use tokio::sync::mpsc;
+
+use crate::{conversation::Expected, digests::Hasher};
+
+/// Why a file did not get to its target.
+#[derive(Debug, Error)]
+pub(crate) enum DownloadError {
+    #[error(transparent)]
+    Exchange(#[from] ExchangeError),
+    #[error("the file can't be written at '{}': {source}", path.display())]
+    Local { path: PathBuf, source: io::Error },
+    #[error("{actual} bytes came, the pillar said {expected}")]
+    Length { expected: u64, actual: u64 },
+    #[error("the checksum of the bytes that came is {actual}, the pillar said {expected}")]
+    Checksum { expected: HexBinary, actual: HexBinary },
+    #[error("the transfer was ended")]
+    Ended,
+}
+
+impl DownloadError {
+    /// Whether the fault is not this machine's, so that another pillar might do better.
+    pub(crate) const fn another_may_help(&self) -> bool {
+        !matches!(
+            self,
+            Self::Local { .. } | Self::Ended | Self::Exchange(ExchangeError::Local { .. })
+        )
+    }
+}
+
+/// How many chunks may wait for the disk.
+const CHUNKS_IN_FLIGHT: usize = 8;
+
+/// What the writing thread gets.
+enum Piece {
+    Bytes(Bytes),
+    /// All bytes have come. Without it the transfer was ended and the file goes away.
+    End,
+}
+
+/// Fetches what lies at an address into a file beside the target, hashing it as it comes; once it is complete, is
+/// what the pillar said and is on the disk, it becomes the target. Gives its length in bytes.
+pub(crate) async fn fetch(
+    exchange: &ExchangeClient,
+    address: &str,
+    target: &Path,
+    expected: Expected,
+) -> Result<u64, DownloadError> {
+    let mut download = exchange.get(address).await?;
+    let (pieces, arriving) = mpsc::channel(CHUNKS_IN_FLIGHT);
+    let target = target.to_path_buf();
+    let writing = tokio::task::spawn_blocking(move || write(&target, &expected, arriving));
+    while let Some(chunk) = download.chunk().await? {
+        if pieces.send(Piece::Bytes(chunk)).await.is_err() {
+            break;
+        }
+    }
+    // If nobody listens any more, the thread has its error ready.
+    let _ = pieces.send(Piece::End).await;
+    writing.await.unwrap_or(Err(DownloadError::Ended))
+}
+
+fn write(
+    target: &Path,
+    expected: &Expected,
+    mut arriving: mpsc::Receiver<Piece>,
+) -> Result<u64, DownloadError> {
+    let local = |source| DownloadError::Local { path: target.to_path_buf(), source };
+    let mut part = PartFile::create(parent(target)).map_err(local)?;
+    // A checksum that can't be computed here leaves the length to compare.
+    let mut hasher = expected.checksum.as_ref().and_then(|sum| Hasher::new(&sum.checksum_spec).ok());
+    let mut size = 0_u64;
+    loop {
+        match arriving.blocking_recv() {
+            Some(Piece::Bytes(bytes)) => {
+                part.file.write_all(&bytes).map_err(local)?;
+                size = size.saturating_add(bytes.len() as u64);
+                if let Some(hasher) = &mut hasher {
+                    hasher.update(&bytes);
+                }
+            }
+            Some(Piece::End) => break,
+            None => return Err(DownloadError::Ended),
+        }
+    }
+    compare(expected, size, hasher.map(Hasher::finish))?;
+    part.publish(target).map_err(local)?;
+    Ok(size)
+}
+
+fn compare(
+    expected: &Expected,
+    size: u64,
+    actual: Option<HexBinary>,
+) -> Result<(), DownloadError> {
+    if let Some(expected) = expected.size.filter(|expected| *expected != size) {
+        return Err(DownloadError::Length { expected, actual: size });
+    }
+    let told = expected.checksum.as_ref().map(|sum| &sum.checksum_value);
+    match (told, actual) {
+        (Some(told), Some(actual)) if *told != actual => {
+            Err(DownloadError::Checksum { expected: told.clone(), actual })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The directory that a path lies in.
+pub(crate) fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// A file of a unique name that goes away unless it is published.
+struct PartFile {
+    path: PathBuf,
+    file: File,
+    published: bool,
+}
+
+impl PartFile {
+    fn create(directory: &Path) -> io::Result<Self> {
+        let path = directory.join(format!(".{}.part", CorrelationId::random()));
+        let file = OpenOptions::new().write(true).create_new(true).open(&path)?;
+        Ok(Self { path, file, published: false })
+    }
+
+    /// Makes it the target, in one step and for good.
+    fn publish(mut self, target: &Path) -> io::Result<()> {
+        self.file.sync_all()?;
+        fs::rename(&self.path, target)?;
+        self.published = true;
+        File::open(parent(target))?.sync_all()
+    }
+}
+
+impl Drop for PartFile {
+    fn drop(&mut self) {
+        if !self.published {
+            // It has a name that nobody looks for.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}

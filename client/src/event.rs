@@ -1,0 +1,328 @@
+//! What a conversation tells its caller while it runs, and what it ends with.
+
+use std::fmt;
+
+use pillarbox_messages::{
+    ChecksumData, ChecksumDataItem, ChecksumSpec, CollectionId, ComponentId, CorrelationId, FileId,
+    FileIdsDataItem, Operation, ResponseCode,
+};
+
+/// One event of one conversation.
+///
+/// The order is always: the identification's events, [`EventKind::IdentificationComplete`], the performing's
+/// events, and exactly one of [`EventKind::Complete`] and [`EventKind::Failed`], after which nothing comes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The conversation.
+    pub correlation: CorrelationId,
+    /// What the conversation does.
+    pub operation: Operation,
+    /// The collection that it is about.
+    pub collection: CollectionId,
+    /// The file that it is about, exactly as the caller gave it; none if about all files.
+    pub file: Option<FileId>,
+    /// What happened.
+    pub kind: EventKind,
+    /// What is to be said about it, for people.
+    pub info: Option<String>,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    /// The identify request is on its way.
+    IdentifyRequestSent,
+    /// A contributor is ready to perform.
+    ComponentIdentified {
+        /// Who.
+        contributor: ComponentId,
+    },
+    /// The identification's time is over and not everybody has answered.
+    IdentifyTimeout {
+        /// Who did not answer.
+        silent: Vec<ComponentId>,
+    },
+    /// The identification is over and the operation goes on.
+    IdentificationComplete {
+        /// Who takes part; empty if nobody needs to do anything.
+        selected: Vec<ComponentId>,
+    },
+    /// The operation requests are on their way.
+    RequestSent {
+        /// To whom.
+        contributors: Vec<ComponentId>,
+    },
+    /// A contributor is at work, or has sent one page of several.
+    Progress {
+        /// Who.
+        contributor: ComponentId,
+        /// The page, if this is one.
+        result: Option<ComponentResult>,
+    },
+    /// A contributor has done its part.
+    ComponentComplete {
+        /// Who.
+        contributor: ComponentId,
+        /// Its result; of a listing, the last page.
+        result: ComponentResult,
+    },
+    /// A contributor has failed, or has not answered in time.
+    ComponentFailed {
+        /// Who.
+        contributor: ComponentId,
+        /// What it answered; none if it did not answer, or could not be asked.
+        code: Option<ResponseCode>,
+    },
+    /// Something odd that does not end the conversation.
+    Warning {
+        /// Whom it is about, if anybody.
+        contributor: Option<ComponentId>,
+    },
+    /// The last event of an operation that succeeded.
+    Complete {
+        /// Everything that was done.
+        results: Vec<Completed>,
+        /// Who failed all the same; only where one success is enough.
+        failures: Vec<ComponentFailure>,
+    },
+    /// The last event of an operation that failed.
+    Failed {
+        /// What was done all the same.
+        results: Vec<Completed>,
+        /// Who failed and why.
+        failures: Vec<ComponentFailure>,
+    },
+}
+
+/// A contributor's part that was done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Completed {
+    /// Who.
+    pub contributor: ComponentId,
+    /// Its result; the items of a listing are in the page events only.
+    pub result: ComponentResult,
+}
+
+/// A contributor's part that was not done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ComponentFailure {
+    /// Who.
+    pub contributor: ComponentId,
+    /// What it answered; none if it did not answer, or could not be asked.
+    pub code: Option<ResponseCode>,
+    /// Why, for people.
+    pub text: String,
+}
+
+/// What one contributor gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ComponentResult {
+    /// The file is stored.
+    Stored(Stored),
+    /// The file has been delivered.
+    Delivered(Delivered),
+    /// File ids.
+    FileIds(Page<FileIdsDataItem>),
+    /// Checksums.
+    Checksums(ChecksumPage),
+}
+
+/// A file that is stored at a pillar.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// The checksum that the pillar told, if it told one.
+    pub checksum: Option<ChecksumData>,
+    /// Whether the pillar had the identical file before.
+    pub already_there: bool,
+}
+
+/// A file that a pillar has delivered and that is at its target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivered {
+    /// Its length in bytes.
+    pub size: u64,
+    /// The pillar's checksum that the bytes were compared with, if it sent one.
+    pub checksum: Option<ChecksumData>,
+}
+
+/// One page of a listing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page<T> {
+    /// The items, without those of the pages before.
+    pub items: Vec<T>,
+    /// How many items the contributor has sent so far, this page included.
+    pub total: u64,
+    /// Whether there are more.
+    pub partial: bool,
+}
+
+/// One page of checksums.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChecksumPage {
+    /// How the checksums were computed.
+    pub spec: ChecksumSpec,
+    /// The items.
+    pub page: Page<ChecksumDataItem>,
+}
+
+/// How a conversation ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// Whether the operation succeeded: the last event was [`EventKind::Complete`].
+    pub complete: bool,
+    /// The last event's text.
+    pub info: Option<String>,
+    /// What was done.
+    pub results: Vec<Completed>,
+    /// Who failed and why. A GetFile that succeeded may have failures too.
+    pub failures: Vec<ComponentFailure>,
+    /// The last event, as people read it.
+    pub last_event: String,
+}
+
+impl Event {
+    /// Whether this is the last event of its conversation.
+    #[must_use]
+    pub const fn is_final(&self) -> bool {
+        matches!(self.kind, EventKind::Complete { .. } | EventKind::Failed { .. })
+    }
+}
+
+impl EventKind {
+    /// The event's name as the users of the protocol's clients know it.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::IdentifyRequestSent => "IDENTIFY_REQUEST_SENT",
+            Self::ComponentIdentified { .. } => "COMPONENT_IDENTIFIED",
+            Self::IdentifyTimeout { .. } => "IDENTIFY_TIMEOUT",
+            Self::IdentificationComplete { .. } => "IDENTIFICATION_COMPLETE",
+            Self::RequestSent { .. } => "REQUEST_SENT",
+            Self::Progress { .. } => "PROGRESS",
+            Self::ComponentComplete { .. } => "COMPONENT_COMPLETE",
+            Self::ComponentFailed { .. } => "COMPONENT_FAILED",
+            Self::Warning { .. } => "WARNING",
+            Self::Complete { .. } => "COMPLETE",
+            Self::Failed { .. } => "FAILED",
+        }
+    }
+
+    /// Whom the event is about, if it is one contributor.
+    #[must_use]
+    pub const fn contributor(&self) -> Option<&ComponentId> {
+        match self {
+            Self::ComponentIdentified { contributor }
+            | Self::Progress { contributor, .. }
+            | Self::ComponentComplete { contributor, .. }
+            | Self::ComponentFailed { contributor, .. } => Some(contributor),
+            Self::Warning { contributor } => contributor.as_ref(),
+            _ => None,
+        }
+    }
+}
+
+impl ComponentResult {
+    /// The same without a listing's items: what is kept to the end.
+    #[must_use]
+    pub(crate) fn summary(&self) -> Self {
+        match self {
+            Self::FileIds(page) => Self::FileIds(page.emptied()),
+            Self::Checksums(checksums) => Self::Checksums(ChecksumPage {
+                spec: checksums.spec.clone(),
+                page: checksums.page.emptied(),
+            }),
+            Self::Stored(_) | Self::Delivered(_) => self.clone(),
+        }
+    }
+}
+
+impl<T> Page<T> {
+    const fn emptied(&self) -> Self {
+        Self { items: Vec::new(), total: self.total, partial: self.partial }
+    }
+}
+
+/// `<short id>: <OPERATION>[ for file <id>]: <EVENT>: <extra>[, <info>]`.
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.correlation.short(), self.operation.event_name())?;
+        if let Some(file) = &self.file {
+            write!(f, " for file {file}")?;
+        }
+        write!(f, ": {}: {}", self.kind.name(), Extra(&self.kind))?;
+        match &self.info {
+            Some(info) => write!(f, ", {info}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What stands between an event's name and its text.
+struct Extra<'a>(&'a EventKind);
+
+impl fmt::Display for Extra<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            EventKind::IdentifyTimeout { silent: ids }
+            | EventKind::IdentificationComplete { selected: ids }
+            | EventKind::RequestSent { contributors: ids } => write!(f, "[{}]", join(ids)),
+            EventKind::ComponentFailed { contributor, code: Some(code) } => {
+                write!(f, "ContributorID {contributor} ResponseCode: {code}")
+            }
+            kind => match kind.contributor() {
+                Some(contributor) => write!(f, "ContributorID {contributor}"),
+                None => Ok(()),
+            },
+        }
+    }
+}
+
+/// `north: FILE_TRANSFER_FAILURE, cause`.
+impl fmt::Display for ComponentFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.code {
+            Some(code) => write!(f, "{}: {code}, {}", self.contributor, self.text),
+            None => write!(f, "{}: {}", self.contributor, self.text),
+        }
+    }
+}
+
+/// Ids as people read a list.
+pub(crate) fn join<'a>(ids: impl IntoIterator<Item = &'a ComponentId>) -> String {
+    let ids: Vec<&str> = ids.into_iter().map(ComponentId::as_str).collect();
+    ids.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(kind: EventKind, file: Option<&str>, info: Option<&str>) -> Event {
+        Event {
+            correlation: "4a6fb454-aea8-4eb2-ac36-f09dc4f45464".into(),
+            operation: Operation::DeleteFile,
+            collection: "books".into(),
+            file: file.map(FileId::from),
+            kind,
+            info: info.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn printed_as_the_users_of_the_java_clients_know_it() {
+        let failed = EventKind::ComponentFailed {
+            contributor: "file1-pillar".into(),
+            code: Some(ResponseCode::ExistingFileChecksumFailure),
+        };
+        assert_eq!(
+            event(failed, Some("hello.txt"), Some("Cannot delete file.")).to_string(),
+            "4a6fb454: DELETE_FILE for file hello.txt: COMPONENT_FAILED: ContributorID file1-pillar \
+             ResponseCode: EXISTING_FILE_CHECKSUM_FAILURE, Cannot delete file."
+        );
+        let sent = EventKind::RequestSent { contributors: vec!["a".into(), "b".into()] };
+        assert_eq!(
+            event(sent, None, None).to_string(),
+            "4a6fb454: DELETE_FILE: REQUEST_SENT: [a, b]"
+        );
+    }
+}

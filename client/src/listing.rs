@@ -1,0 +1,82 @@
+//! Putting together what several pillars list, page by page.
+
+use std::collections::BTreeMap;
+
+use pillarbox_messages::{ComponentId, FileId};
+
+/// What the pillars said of one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry<V> {
+    /// The file.
+    pub file: FileId,
+    /// What each pillar that has it said.
+    pub values: BTreeMap<ComponentId, V>,
+}
+
+/// Merges the listings of several pillars.
+///
+/// It only holds the files that some pillar has not mentioned yet: as long as the pillars list in about the same
+/// order, that is a small part of the collection.
+#[derive(Clone, Debug)]
+pub struct Merge<V> {
+    pillars: usize,
+    open: BTreeMap<FileId, BTreeMap<ComponentId, V>>,
+}
+
+impl<V> Merge<V> {
+    /// A merge of the listings of so many pillars.
+    #[must_use]
+    pub const fn new(pillars: usize) -> Self {
+        Self { pillars, open: BTreeMap::new() }
+    }
+
+    /// Takes a pillar's page and gives the files that all have mentioned now, in the page's order.
+    pub fn take(
+        &mut self,
+        pillar: &ComponentId,
+        items: impl IntoIterator<Item = (FileId, V)>,
+    ) -> Vec<Entry<V>> {
+        let mut complete = Vec::new();
+        for (file, value) in items {
+            let values = self.open.entry(file.clone()).or_default();
+            values.insert(pillar.clone(), value);
+            if values.len() >= self.pillars
+                && let Some(values) = self.open.remove(&file)
+            {
+                complete.push(Entry { file, values });
+            }
+        }
+        complete
+    }
+
+    /// How many files wait for other pillars.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.open.len()
+    }
+
+    /// The files that only some have mentioned, by id.
+    pub fn finish(self) -> impl Iterator<Item = Entry<V>> {
+        self.open.into_iter().map(|(file, values)| Entry { file, values })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_leave_when_all_have_mentioned_them() {
+        let (north, south) = (ComponentId::from("north"), ComponentId::from("south"));
+        let mut merge = Merge::new(2);
+        let item = |id: &str, size: u64| (FileId::from(id), size);
+        assert!(merge.take(&north, [item("a", 1), item("b", 2)]).is_empty());
+        let complete = merge.take(&south, [item("b", 3), item("c", 4)]);
+        assert_eq!(complete.len(), 1);
+        assert_eq!(complete[0].file.as_str(), "b");
+        assert_eq!(complete[0].values, BTreeMap::from([(north, 2), (south, 3)]));
+        assert_eq!(merge.waiting(), 2);
+        let rest: Vec<String> = merge.finish().map(|entry| entry.file.to_string()).collect();
+        assert_eq!(rest, ["a", "c"]);
+    }
+}

@@ -1,0 +1,301 @@
+//! The mediator: one task per client that hears answers and hands each to its conversation.
+//!
+//! It owns the map from correlation id to conversation and the subscriptions, one per destination that answers come
+//! to. A conversation that does not keep up loses messages rather than holding up the others.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pillarbox_bus::{AckMode, BusError, Delivery, SubscribeRequest, Subscription};
+use pillarbox_component::{Component, Received, Refusal};
+use pillarbox_messages::{CollectionId, CorrelationId, Destination, DestinationKind, FileId};
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::JoinSet,
+};
+use tracing::{debug, warn};
+
+use crate::error::ClientError;
+
+/// How many messages may wait for one conversation.
+pub(crate) const INBOX_MESSAGES: usize = 256;
+/// How many messages may wait for the mediator.
+const MEDIATOR_MESSAGES: usize = 64;
+/// How many commands may wait for the mediator.
+const MEDIATOR_COMMANDS: usize = 16;
+/// How many deliveries a subscription may have under way.
+const PREFETCH: u32 = 64;
+
+/// A message on its way to its conversation.
+#[derive(Debug)]
+pub(crate) struct Arrived {
+    pub(crate) received: Received,
+    /// To be acknowledged when the conversation has taken the message.
+    pub(crate) delivery: Delivery,
+}
+
+/// What a conversation asks to be put through.
+#[derive(Debug)]
+pub(crate) struct Registration {
+    pub(crate) correlation: CorrelationId,
+    /// Where its answers come to.
+    pub(crate) destination: Destination,
+    pub(crate) inbox: mpsc::Sender<Arrived>,
+    /// The file that it changes, if it does: no other may at the same time.
+    pub(crate) changes: Option<(CollectionId, FileId)>,
+}
+
+#[derive(Debug)]
+enum Command {
+    Register(Registration, oneshot::Sender<Result<(), ClientError>>),
+    Deregister(CorrelationId),
+}
+
+/// What a subscription's task tells.
+#[derive(Debug)]
+enum Heard {
+    Subscribed(Destination, Result<(), BusError>),
+    Message(Box<Arrived>),
+    Ended(Destination),
+}
+
+/// How the rest of the client talks to its mediator. The task ends when the last handle is dropped.
+#[derive(Clone, Debug)]
+pub(crate) struct Mediator {
+    commands: mpsc::Sender<Command>,
+}
+
+impl Mediator {
+    /// Starts the task.
+    pub(crate) fn start(component: Component, named: bool) -> Self {
+        let (commands, orders) = mpsc::channel(MEDIATOR_COMMANDS);
+        let (heard, hearing) = mpsc::channel(MEDIATOR_MESSAGES);
+        let task = Task {
+            component,
+            named,
+            heard,
+            routes: BTreeMap::new(),
+            subscriptions: BTreeMap::new(),
+            changing: BTreeSet::new(),
+            listeners: JoinSet::new(),
+        };
+        tokio::spawn(task.run(orders, hearing));
+        Self { commands }
+    }
+
+    /// Puts a conversation through; when this returns, no answer can be missed.
+    pub(crate) async fn register(&self, registration: Registration) -> Result<(), ClientError> {
+        let (ready, answer) = oneshot::channel();
+        let command = Command::Register(registration, ready);
+        self.commands.send(command).await.map_err(|_| ClientError::Closed)?;
+        answer.await.unwrap_or(Err(ClientError::Closed))
+    }
+
+    /// Forgets a conversation.
+    pub(crate) async fn deregister(&self, correlation: CorrelationId) {
+        // A mediator that is gone has forgotten it.
+        let _ = self.commands.send(Command::Deregister(correlation)).await;
+    }
+}
+
+struct Task {
+    component: Component,
+    named: bool,
+    heard: mpsc::Sender<Heard>,
+    routes: BTreeMap<CorrelationId, Registration>,
+    subscriptions: BTreeMap<Destination, State>,
+    changing: BTreeSet<(CollectionId, FileId)>,
+    listeners: JoinSet<()>,
+}
+
+type Waiting = (CorrelationId, oneshot::Sender<Result<(), ClientError>>);
+
+enum State {
+    /// Not there yet; who waits for it.
+    Pending(Vec<Waiting>),
+    Active,
+}
+
+impl Task {
+    async fn run(
+        mut self,
+        mut orders: mpsc::Receiver<Command>,
+        mut hearing: mpsc::Receiver<Heard>,
+    ) {
+        loop {
+            tokio::select! {
+                command = orders.recv() => match command {
+                    Some(Command::Register(registration, ready)) => self.register(registration, ready),
+                    Some(Command::Deregister(correlation)) => self.forget(&correlation),
+                    None => return,
+                },
+                Some(heard) = hearing.recv() => match heard {
+                    Heard::Subscribed(destination, result) => self.subscribed(destination, &result),
+                    Heard::Message(arrived) => self.route(*arrived),
+                    Heard::Ended(destination) => self.ended(&destination),
+                },
+                Some(_) = self.listeners.join_next(), if !self.listeners.is_empty() => {}
+            }
+        }
+    }
+
+    fn register(
+        &mut self,
+        registration: Registration,
+        ready: oneshot::Sender<Result<(), ClientError>>,
+    ) {
+        if let Some(key) = &registration.changes
+            && !self.changing.insert(key.clone())
+        {
+            let _ = ready.send(Err(ClientError::Busy(key.1.clone())));
+            return;
+        }
+        let correlation = registration.correlation.clone();
+        let destination = registration.destination.clone();
+        self.routes.insert(correlation.clone(), registration);
+        match self.subscriptions.get_mut(&destination) {
+            Some(State::Active) => self.ready((correlation, ready), Ok(())),
+            Some(State::Pending(waiting)) => waiting.push((correlation, ready)),
+            None => {
+                let waiting = State::Pending(vec![(correlation, ready)]);
+                self.subscriptions.insert(destination.clone(), waiting);
+                self.subscribe(destination);
+            }
+        }
+    }
+
+    /// Tells who waits; one that has gone meanwhile is forgotten.
+    fn ready(&mut self, (correlation, ready): Waiting, result: Result<(), ClientError>) {
+        let failed = result.is_err();
+        if ready.send(result).is_err() || failed {
+            self.forget(&correlation);
+        }
+    }
+
+    fn forget(&mut self, correlation: &CorrelationId) {
+        if let Some(key) = self.routes.remove(correlation).and_then(|route| route.changes) {
+            self.changing.remove(&key);
+        }
+    }
+
+    fn subscribe(&mut self, destination: Destination) {
+        let durable = self.named && destination.kind() == DestinationKind::Topic;
+        let name = self.component.repository().subscription_name(self.component.id(), &destination);
+        let request = SubscribeRequest {
+            destination,
+            durable: durable.then_some(name),
+            ack: if self.named { AckMode::Individual } else { AckMode::Auto },
+            prefetch: PREFETCH,
+        };
+        self.listeners.spawn(listen(self.component.clone(), request, self.heard.clone()));
+    }
+
+    fn subscribed(&mut self, destination: Destination, result: &Result<(), BusError>) {
+        let waiting = match self.subscriptions.remove(&destination) {
+            Some(State::Pending(waiting)) => waiting,
+            _ => Vec::new(),
+        };
+        if result.is_ok() {
+            self.subscriptions.insert(destination, State::Active);
+        }
+        for waiter in waiting {
+            self.ready(waiter, result.clone().map_err(ClientError::from));
+        }
+    }
+
+    fn route(&mut self, arrived: Arrived) {
+        let header = arrived.received.message.header();
+        let from = header.from.as_str().to_owned();
+        let correlation = header.correlation_id.clone();
+        let Some(route) = self.routes.get(&correlation) else {
+            debug!(%correlation, from, "a message of no conversation of this client");
+            return self.acknowledge(arrived.delivery);
+        };
+        match route.inbox.try_send(arrived) {
+            Ok(()) => {}
+            Err(mpsc::error::TrySendError::Full(arrived)) => {
+                warn!(%correlation, from, "too many messages for one conversation, one is dropped");
+                self.acknowledge(arrived.delivery);
+            }
+            Err(mpsc::error::TrySendError::Closed(arrived)) => {
+                self.forget(&correlation);
+                self.acknowledge(arrived.delivery);
+            }
+        }
+    }
+
+    fn acknowledge(&mut self, delivery: Delivery) {
+        if self.named {
+            self.listeners.spawn(acknowledge(delivery));
+        }
+    }
+
+    /// The subscription is gone for good: so are its conversations.
+    fn ended(&mut self, destination: &Destination) {
+        self.subscriptions.remove(destination);
+        let gone: Vec<CorrelationId> = self
+            .routes
+            .values()
+            .filter(|route| route.destination == *destination)
+            .map(|route| route.correlation.clone())
+            .collect();
+        for correlation in gone {
+            self.forget(&correlation);
+        }
+    }
+}
+
+/// Acknowledges a message; one that comes again instead finds no conversation, or is a repetition there.
+pub(crate) async fn acknowledge(delivery: Delivery) {
+    if let Err(error) = delivery.ack().await {
+        debug!(%error, "a message could not be acknowledged");
+    }
+}
+
+/// Subscribes and passes on what comes.
+async fn listen(component: Component, request: SubscribeRequest, heard: mpsc::Sender<Heard>) {
+    let destination = request.destination.clone();
+    let (result, subscription) = match component.bus().subscribe(request).await {
+        Ok(subscription) => (Ok(()), Some(subscription)),
+        Err(error) => (Err(error), None),
+    };
+    if heard.send(Heard::Subscribed(destination.clone(), result)).await.is_err() {
+        return;
+    }
+    if let Some(subscription) = subscription {
+        pass_on(&component, subscription, &heard).await;
+        let _ = heard.send(Heard::Ended(destination)).await;
+    }
+}
+
+async fn pass_on(
+    component: &Component,
+    mut subscription: Subscription,
+    heard: &mpsc::Sender<Heard>,
+) {
+    while let Some(delivery) = subscription.next().await {
+        match component.receive(&delivery.message) {
+            Ok(received) => {
+                let arrived = Box::new(Arrived { received, delivery });
+                if heard.send(Heard::Message(arrived)).await.is_err() {
+                    return;
+                }
+            }
+            Err(refusal) => {
+                log_refusal(&refusal);
+                acknowledge(delivery).await;
+            }
+        }
+    }
+}
+
+/// A client answers nobody and raises no alarms: what it can't read is the sender's fault and is logged.
+fn log_refusal(refusal: &Refusal) {
+    match refusal {
+        Refusal::NotOurs => debug!("a request for somebody else"),
+        Refusal::Rejected(rejection) => {
+            let from = rejection.from.as_ref().map(|id| id.as_str());
+            let correlation = rejection.correlation_id.as_ref().map(|id| id.as_str());
+            warn!(correlation, from, reason = %rejection.reason, "an unreadable message");
+        }
+    }
+}

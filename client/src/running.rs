@@ -1,0 +1,112 @@
+//! The handle of an operation that is under way.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use futures_util::Stream;
+use pillarbox_messages::CorrelationId;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+use tracing::error;
+
+use crate::event::{Event, EventKind, Outcome};
+
+/// An operation under way.
+///
+/// Dropping it lets the operation go on to its end without anybody listening; [`Running::cancel`] ends it. Events
+/// wait for whoever reads them, within bounds: then the operation reads no more messages until somebody does, but
+/// its times run on, so it always ends.
+#[derive(Debug)]
+pub struct Running {
+    pub(crate) correlation: CorrelationId,
+    pub(crate) events: mpsc::Receiver<Event>,
+    pub(crate) outcome: oneshot::Receiver<Outcome>,
+    pub(crate) cancel: CancellationToken,
+}
+
+impl Running {
+    /// The conversation's id.
+    #[must_use]
+    pub const fn correlation(&self) -> &CorrelationId {
+        &self.correlation
+    }
+
+    /// The next event; none after the last one.
+    pub async fn next_event(&mut self) -> Option<Event> {
+        self.events.recv().await
+    }
+
+    /// The events as a stream; it ends after the last one.
+    pub const fn events(&mut self) -> Events<'_> {
+        Events(&mut self.events)
+    }
+
+    /// Ends the operation with a failed outcome, and cleans up.
+    pub fn cancel(&self) {
+        self.cancel.cancel();
+    }
+
+    /// How it ended, once everything is cleaned up. Events that were not read are lost.
+    pub async fn outcome(self) -> Outcome {
+        let Self { correlation, events, outcome, .. } = self;
+        drop(events);
+        outcome.await.unwrap_or_else(|_| lost(&correlation))
+    }
+
+    /// Gives every event to `handler`, then tells how it ended. A handler that panics has the panic logged and
+    /// gets the next event.
+    pub async fn outcome_with(mut self, mut handler: impl FnMut(Event)) -> Outcome {
+        while let Some(event) = self.next_event().await {
+            let name = event.kind.name();
+            if catch_unwind(AssertUnwindSafe(|| handler(event))).is_err() {
+                let correlation = self.correlation.as_str();
+                error!(correlation, event = name, "an event handler panicked");
+            }
+        }
+        self.outcome().await
+    }
+}
+
+/// The events of a [`Running`] operation.
+#[derive(Debug)]
+pub struct Events<'a>(&'a mut mpsc::Receiver<Event>);
+
+impl Stream for Events<'_> {
+    type Item = Event;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Event>> {
+        self.0.poll_recv(context)
+    }
+}
+
+/// The task went away without an outcome: the program is ending.
+fn lost(correlation: &CorrelationId) -> Outcome {
+    Outcome {
+        complete: false,
+        info: Some("the program is ending".to_owned()),
+        results: Vec::new(),
+        failures: Vec::new(),
+        last_event: format!("{}: FAILED: , the program is ending", correlation.short()),
+    }
+}
+
+impl Outcome {
+    /// What a last event says; none for any other event.
+    pub(crate) fn of(event: &Event) -> Option<Self> {
+        let (complete, results, failures) = match &event.kind {
+            EventKind::Complete { results, failures } => (true, results, failures),
+            EventKind::Failed { results, failures } => (false, results, failures),
+            _ => return None,
+        };
+        Some(Self {
+            complete,
+            info: event.info.clone(),
+            results: results.clone(),
+            failures: failures.clone(),
+            last_event: event.to_string(),
+        })
+    }
+}

@@ -1,0 +1,346 @@
+//! The task that owns one conversation: feeds its machine and does what the machine says.
+
+use std::{collections::VecDeque, fs::File, path::PathBuf, time::Duration};
+
+use pillarbox_component::Component;
+use pillarbox_exchange::ExchangeClient;
+use pillarbox_messages::{ComponentId, Message};
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::JoinSet,
+    time::{Instant, sleep_until, timeout},
+};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+
+use crate::{
+    conversation::{Action, Conversation, Expected, Input, Procedure},
+    download,
+    event::{Event, Outcome},
+    mediator::{Arrived, Mediator, acknowledge},
+};
+
+/// How many events may wait for the reader.
+pub(crate) const EVENTS_WAITING: usize = 64;
+/// How many more events may pile up before no more messages are read.
+const EVENTS_PILED: usize = 16;
+/// How long cleaning up may take.
+const CLEANUP_TIME: Duration = Duration::from_secs(10);
+
+/// The file that a conversation moves, if it does.
+#[derive(Debug)]
+pub(crate) enum Cargo {
+    /// None, or one that is on an exchange already.
+    Nothing,
+    /// A file to be offered.
+    Outbound { file: File, size: u64, address: String },
+    /// A file to be fetched.
+    Inbound { address: String, target: PathBuf },
+}
+
+impl Cargo {
+    /// Where the file is on the exchange.
+    fn address(&self) -> Option<&str> {
+        match self {
+            Self::Nothing => None,
+            Self::Outbound { address, .. } | Self::Inbound { address, .. } => Some(address),
+        }
+    }
+}
+
+/// What a conversation's task works with.
+#[derive(Debug)]
+pub(crate) struct Surroundings {
+    pub(crate) component: Component,
+    pub(crate) exchange: ExchangeClient,
+    pub(crate) mediator: Mediator,
+    pub(crate) cancel: CancellationToken,
+    /// Whether messages are acknowledged when the machine has taken them.
+    pub(crate) acknowledges: bool,
+}
+
+/// One conversation and everything that goes on for it.
+#[derive(Debug)]
+pub(crate) struct ConversationTask<P> {
+    conversation: Conversation<P>,
+    surroundings: Surroundings,
+    cargo: Cargo,
+    /// Messages on their way to the bus; each ends with what the machine must know of it, if anything.
+    sends: JoinSet<Option<Input>>,
+    /// The file on its way to or from the exchange: one at most.
+    transfer: JoinSet<Input>,
+    acknowledgements: JoinSet<()>,
+    outbox: Outbox,
+    timer: Option<Instant>,
+    started: Instant,
+    started_ms: i64,
+    last_event: Option<Event>,
+    /// Whether the file must be removed from the exchange.
+    leftover: bool,
+}
+
+impl<P: Procedure> ConversationTask<P> {
+    pub(crate) fn new(
+        conversation: Conversation<P>,
+        surroundings: Surroundings,
+        cargo: Cargo,
+        events: mpsc::Sender<Event>,
+    ) -> Self {
+        let started_ms = surroundings.component.clock().now_ms();
+        Self {
+            conversation,
+            surroundings,
+            cargo,
+            sends: JoinSet::new(),
+            transfer: JoinSet::new(),
+            acknowledgements: JoinSet::new(),
+            outbox: Outbox { events, piled: VecDeque::new() },
+            timer: None,
+            started: Instant::now(),
+            started_ms,
+            last_event: None,
+            leftover: false,
+        }
+    }
+
+    /// Runs the conversation to its end and cleans up.
+    pub(crate) async fn run(
+        mut self,
+        mut inbox: mpsc::Receiver<Arrived>,
+        outcome: oneshot::Sender<Outcome>,
+    ) {
+        self.step(Input::Start);
+        while !self.conversation.is_done() {
+            self.turn(&mut inbox).await;
+        }
+        self.clean_up().await;
+        if let Some(result) = self.last_event.as_ref().and_then(Outcome::of) {
+            self.log(&result);
+            // Nobody has to wait for it.
+            let _ = outcome.send(result);
+        }
+        self.outbox.empty().await;
+    }
+
+    /// Waits for one thing to happen and deals with it.
+    async fn turn(&mut self, inbox: &mut mpsc::Receiver<Arrived>) {
+        let timer = self.timer;
+        tokio::select! {
+            () = self.surroundings.cancel.cancelled() => {
+                self.step(Input::Abort { reason: "canceled".to_owned() });
+            }
+            arrived = inbox.recv(), if self.outbox.has_room() => match arrived {
+                Some(arrived) => self.take(arrived),
+                None => self.step(Input::Abort { reason: "the connection to the bus is closed".to_owned() }),
+            },
+            Some(sent) = self.sends.join_next() => {
+                if let Ok(Some(input)) = sent {
+                    self.step(input);
+                }
+            }
+            Some(moved) = self.transfer.join_next() => match moved {
+                Ok(input) => self.step(input),
+                Err(error) => self.step(Input::Abort { reason: format!("the transfer ended: {error}") }),
+            },
+            () = self.outbox.pass_on() => {}
+            () = expired(timer) => {
+                self.timer = None;
+                // Answers that are here already were in time.
+                for _ in 0..inbox.len() {
+                    if let Ok(arrived) = inbox.try_recv() {
+                        self.take(arrived);
+                    }
+                }
+                self.step(Input::TimerFired);
+            }
+        }
+    }
+
+    fn take(&mut self, arrived: Arrived) {
+        let Arrived { received, delivery } = arrived;
+        let from = received.message.header().from.as_str();
+        debug!(from, op = received.message.message_type().as_str(), "answer");
+        self.step(Input::Message {
+            message: Box::new(received.message),
+            reply_address: received.reply_address,
+        });
+        if self.surroundings.acknowledges {
+            self.acknowledgements.spawn(acknowledge(delivery));
+        }
+        while self.acknowledgements.try_join_next().is_some() {}
+    }
+
+    fn step(&mut self, input: Input) {
+        let passed = i64::try_from(self.started.elapsed().as_millis()).unwrap_or(i64::MAX);
+        let now_ms = self.started_ms.saturating_add(passed);
+        for action in self.conversation.step(input, now_ms) {
+            self.perform(action);
+        }
+    }
+
+    fn perform(&mut self, action: Action) {
+        match action {
+            Action::Send { message, reply_address, contributor } => {
+                self.send(&message, reply_address.as_deref(), contributor);
+            }
+            Action::SetTimer { at_ms } => self.timer = Some(self.instant(at_ms)),
+            Action::ClearTimer => self.timer = None,
+            Action::Emit(event) => self.emit(*event),
+            Action::OfferFile => self.offer(),
+            Action::Download { expected } => self.download(expected),
+            Action::RemoveOffer => self.leftover = true,
+            Action::Ignored { reason } => debug!(reason, "ignored"),
+        }
+    }
+
+    /// When a time of the machine comes.
+    fn instant(&self, at_ms: i64) -> Instant {
+        let passed = at_ms.saturating_sub(self.started_ms);
+        self.started + Duration::from_millis(u64::try_from(passed).unwrap_or_default()).min(FOREVER)
+    }
+
+    fn send(
+        &mut self,
+        message: &Message,
+        reply_address: Option<&str>,
+        contributor: Option<ComponentId>,
+    ) {
+        let component = self.surroundings.component.clone();
+        let outgoing = component.outgoing_reply(message, reply_address);
+        self.sends.spawn(async move {
+            let error = component.bus().publish(outgoing).await.err()?;
+            Some(Input::SendFailed { contributor, text: error.to_string() })
+        });
+    }
+
+    fn emit(&mut self, event: Event) {
+        let pillar = event.kind.contributor().map(ComponentId::as_str);
+        debug!(pillar, info = event.info.as_deref(), "{}", event.kind.name());
+        if event.is_final() {
+            self.last_event = Some(event.clone());
+        }
+        self.outbox.put(event);
+    }
+
+    fn offer(&mut self) {
+        let Cargo::Outbound { file, size, address } = &self.cargo else {
+            return self.step(Input::OfferReady);
+        };
+        let exchange = self.surroundings.exchange.clone();
+        let (size, address, file) = (*size, address.clone(), file.try_clone());
+        self.transfer.spawn(async move {
+            let sent = match file {
+                Ok(file) => exchange.put_open_file(&address, file).await.map_err(|it| it.to_string()),
+                Err(error) => Err(error.to_string()),
+            };
+            match sent {
+                Ok(sent) if sent == size => Input::OfferReady,
+                Ok(sent) => Input::OfferFailed {
+                    text: format!("it changed from {size} to {sent} bytes while being put"),
+                },
+                Err(text) => Input::OfferFailed { text },
+            }
+        });
+    }
+
+    fn download(&mut self, expected: Expected) {
+        let Cargo::Inbound { address, target } = &self.cargo else {
+            let text = "there is no target".to_owned();
+            return self.step(Input::DownloadFailed { another_may_help: false, text });
+        };
+        let exchange = self.surroundings.exchange.clone();
+        let (address, target) = (address.clone(), target.clone());
+        self.transfer.spawn(async move {
+            match download::fetch(&exchange, &address, &target, expected).await {
+                Ok(size) => Input::DownloadFinished { size },
+                Err(error) => Input::DownloadFailed {
+                    another_may_help: error.another_may_help(),
+                    text: error.to_string(),
+                },
+            }
+        });
+    }
+
+    /// Ends what still goes on, and leaves nothing on the exchange.
+    async fn clean_up(&mut self) {
+        self.transfer.shutdown().await;
+        self.sends.shutdown().await;
+        let work = async {
+            if let Some(address) = self.cargo.address().filter(|_| self.leftover)
+                && let Err(error) = self.surroundings.exchange.delete(address).await
+            {
+                warn!(%error, "the file may still lie on the exchange");
+            }
+            while self.acknowledgements.join_next().await.is_some() {}
+        };
+        if timeout(CLEANUP_TIME, work).await.is_err() {
+            warn!("cleaning up took too long; the file may still lie on the exchange");
+        }
+        let correlation = self.conversation.context().correlation.clone();
+        self.surroundings.mediator.deregister(correlation).await;
+    }
+
+    fn log(&self, outcome: &Outcome) {
+        let elapsed_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let result = if outcome.complete { "COMPLETE" } else { "FAILED" };
+        info!(result, elapsed_ms, info = outcome.info.as_deref(), "operation finished");
+    }
+}
+
+/// A time so far away that it never comes: a hundred years.
+pub(crate) const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
+async fn expired(timer: Option<Instant>) {
+    match timer {
+        Some(at) => sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Events on their way to the reader.
+#[derive(Debug)]
+struct Outbox {
+    events: mpsc::Sender<Event>,
+    /// Those that the channel had no room for.
+    piled: VecDeque<Event>,
+}
+
+impl Outbox {
+    fn has_room(&self) -> bool {
+        self.piled.len() < EVENTS_PILED
+    }
+
+    fn put(&mut self, event: Event) {
+        if self.events.is_closed() {
+            return self.piled.clear();
+        }
+        if !self.piled.is_empty() {
+            return self.piled.push_back(event);
+        }
+        if let Err(mpsc::error::TrySendError::Full(event)) = self.events.try_send(event) {
+            self.piled.push_back(event);
+        }
+    }
+
+    /// Waits until the reader takes one of the piled events; for ever if there are none.
+    async fn pass_on(&mut self) {
+        if self.piled.is_empty() {
+            return std::future::pending().await;
+        }
+        match self.events.reserve().await {
+            Ok(room) => {
+                if let Some(event) = self.piled.pop_front() {
+                    room.send(event);
+                }
+            }
+            Err(_) => self.piled.clear(),
+        }
+    }
+
+    /// Waits until the reader has got everything, or is gone.
+    async fn empty(&mut self) {
+        while !self.piled.is_empty() {
+            self.pass_on().await;
+        }
+    }
+}
