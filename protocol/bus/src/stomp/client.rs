@@ -1,0 +1,358 @@
+//! The STOMP client behind [`Bus::stomp`](crate::Bus::stomp): a handle to the one task that owns the connection.
+//!
+//! The task connects, and connects again for ever; subscriptions are made anew each time. What was delivered
+//! over an earlier connection can't be acknowledged any more. A message whose receipt had not come is sent
+//! again, so that it may arrive twice; a volatile one only while its sender still waits for it.
+
+mod core;
+mod decode;
+mod dial;
+mod encode;
+mod run;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch},
+    time::{Instant, timeout_at},
+};
+use tokio_util::sync::CancellationToken;
+
+use self::run::Owner;
+use super::codec::FrameLimits;
+use crate::{
+    error::BusError,
+    handle::{
+        BusState, ConnectOptions, Outgoing, SubscribeRequest, Subscribed,
+        delivery::{AckHandle, Arrival},
+    },
+};
+
+/// How many requests may wait for the owner of the connection.
+const REQUESTS: usize = 256;
+/// How much may wait for its receipt, in KiB.
+const IN_FLIGHT_KIB: usize = 64 << 10;
+
+/// Where the bus is, and how to treat it.
+#[derive(Clone, Debug)]
+pub struct StompOptions {
+    /// `host:port` of the bus; of several, each is tried in turn.
+    pub addresses: Vec<String>,
+    /// In what interval either side lets the other hear that it is alive.
+    pub heart_beat: Duration,
+    /// How long one attempt to connect may take, the bus's answer included.
+    pub connect_timeout: Duration,
+    /// How long a volatile message may wait for the bus before its sender is told that it failed.
+    pub volatile_timeout: Duration,
+    /// The first pause before connecting again; doubles up to [`StompOptions::longest_pause`].
+    pub shortest_pause: Duration,
+    /// The longest pause before connecting again.
+    pub longest_pause: Duration,
+    /// How long [`Bus::close`](crate::Bus::close) waits for the bus.
+    pub close_timeout: Duration,
+    /// The largest frames to send and to accept.
+    pub limits: FrameLimits,
+}
+
+impl StompOptions {
+    /// Usual options for the bus at `host:port`.
+    pub fn new(address: impl Into<String>) -> Self {
+        Self {
+            addresses: vec![address.into()],
+            heart_beat: Duration::from_secs(10),
+            connect_timeout: Duration::from_secs(10),
+            volatile_timeout: Duration::from_secs(10),
+            shortest_pause: Duration::from_millis(100),
+            longest_pause: Duration::from_secs(10),
+            close_timeout: Duration::from_secs(5),
+            limits: FrameLimits::default(),
+        }
+    }
+}
+
+/// Told when the bus has, or has not, done something.
+type Answer = oneshot::Sender<Result<(), BusError>>;
+
+/// What the owner of the connection is asked for.
+#[derive(Debug)]
+enum Request {
+    Publish {
+        message: Outgoing,
+        permit: OwnedSemaphorePermit,
+        answer: Answer,
+    },
+    Subscribe {
+        number: u64,
+        request: SubscribeRequest,
+        arrivals: mpsc::Sender<Arrival>,
+        answer: Answer,
+    },
+    Unsubscribe {
+        number: u64,
+        /// Delete a durable subscription as well.
+        cancel: bool,
+        answer: Option<Answer>,
+    },
+    Ack {
+        handle: AckHandle,
+        answer: Option<Answer>,
+    },
+    Nack {
+        handle: AckHandle,
+        answer: Answer,
+    },
+    Commit {
+        sends: Vec<Outgoing>,
+        acks: Vec<AckHandle>,
+        answer: Answer,
+    },
+}
+
+/// A handle to the owner of the connection. When the last one is gone, the connection is closed.
+#[derive(Clone, Debug)]
+pub(crate) struct Client {
+    options: Arc<StompOptions>,
+    requests: mpsc::Sender<Request>,
+    state: watch::Receiver<BusState>,
+    /// Why there is no connection, in the words of the last attempt.
+    trouble: Arc<Trouble>,
+    closing: CancellationToken,
+    in_flight: Arc<Semaphore>,
+    subscriptions: Arc<AtomicU64>,
+}
+
+/// The last reason why there is no connection.
+#[derive(Debug, Default)]
+struct Trouble(Mutex<Option<BusError>>);
+
+impl Trouble {
+    fn set(&self, error: BusError) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+    }
+
+    fn clear(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    fn last(&self) -> Option<BusError> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+impl Client {
+    /// Starts the task that owns the connection.
+    pub(crate) fn start(options: StompOptions, connect: ConnectOptions) -> Self {
+        let options = Arc::new(options);
+        let (requests, receiver) = mpsc::channel(REQUESTS);
+        let (state_sender, state) = watch::channel(BusState::Connecting);
+        let trouble = Arc::new(Trouble::default());
+        let closing = CancellationToken::new();
+        let owner = Owner::new(
+            Arc::clone(&options),
+            connect.client_id,
+            receiver,
+            state_sender,
+            Arc::clone(&trouble),
+            closing.clone(),
+        );
+        tokio::spawn(owner.run());
+        Self {
+            options,
+            requests,
+            state,
+            trouble,
+            closing,
+            in_flight: Arc::new(Semaphore::new(IN_FLIGHT_KIB)),
+            subscriptions: Arc::default(),
+        }
+    }
+
+    pub(crate) async fn ready(&self, deadline: Duration) -> Result<(), BusError> {
+        let mut state = self.state.clone();
+        let until = Instant::now() + deadline;
+        let settled = state.wait_for(|state| *state != BusState::Connecting);
+        let settled = timeout_at(until, settled)
+            .await
+            .map(|state| state.map(|state| state.clone()));
+        match settled {
+            Ok(Ok(BusState::Connected)) => Ok(()),
+            Ok(Ok(BusState::Failed(error))) => Err(error),
+            Ok(_) => Err(BusError::Closed),
+            Err(_) => Err(self
+                .trouble
+                .last()
+                .unwrap_or_else(|| BusError::Unreachable {
+                    address: self.options.addresses.join(", "),
+                    reason: format!("no answer within {} ms", deadline.as_millis()),
+                })),
+        }
+    }
+
+    pub(crate) fn state(&self) -> watch::Receiver<BusState> {
+        self.state.clone()
+    }
+
+    pub(crate) async fn publish_all(&self, messages: Vec<Outgoing>) -> Result<(), BusError> {
+        for message in &messages {
+            encode::check_send(message, &self.options.limits)?;
+        }
+        let mut answers = Vec::with_capacity(messages.len());
+        for message in messages {
+            let permit = self.permit(&message).await?;
+            let (answer, answered) = oneshot::channel();
+            self.request(Request::Publish {
+                message,
+                permit,
+                answer,
+            })
+            .await?;
+            answers.push(answered);
+        }
+        let mut result = Ok(());
+        for answered in answers {
+            result = result.and(self.answer(answered).await);
+        }
+        result
+    }
+
+    pub(crate) async fn subscribe(
+        &self,
+        request: SubscribeRequest,
+    ) -> Result<Subscribed, BusError> {
+        let number = self.subscriptions.fetch_add(1, Ordering::Relaxed) + 1;
+        let capacity = usize::try_from(request.prefetch).unwrap_or(usize::MAX);
+        let (arrivals, receiver) = mpsc::channel(capacity.clamp(1, Semaphore::MAX_PERMITS));
+        let ask = |answer| Request::Subscribe {
+            number,
+            request,
+            arrivals,
+            answer,
+        };
+        self.ask(ask).await?;
+        Ok((number, receiver))
+    }
+
+    pub(crate) async fn unsubscribe(&self, number: u64) -> Result<(), BusError> {
+        self.ask(|answer| Request::Unsubscribe {
+            number,
+            cancel: false,
+            answer: Some(answer),
+        })
+        .await
+    }
+
+    /// Unsubscribes without waiting. If even that has no room, the next message for the subscription ends it.
+    pub(crate) fn unsubscribe_soon(&self, number: u64) {
+        let request = Request::Unsubscribe {
+            number,
+            cancel: false,
+            answer: None,
+        };
+        let _ = self.requests.try_send(request);
+    }
+
+    pub(crate) async fn cancel(&self, number: u64) -> Result<(), BusError> {
+        self.ask(|answer| Request::Unsubscribe {
+            number,
+            cancel: true,
+            answer: Some(answer),
+        })
+        .await
+    }
+
+    pub(crate) async fn ack(&self, handle: AckHandle) -> Result<(), BusError> {
+        self.ask(|answer| Request::Ack {
+            handle,
+            answer: Some(answer),
+        })
+        .await
+    }
+
+    pub(crate) fn ack_soon(&self, handle: AckHandle) -> Result<(), AckHandle> {
+        match self.requests.try_send(Request::Ack {
+            handle,
+            answer: None,
+        }) {
+            Err(mpsc::error::TrySendError::Full(Request::Ack { handle, .. })) => Err(handle),
+            // Without an owner nothing is in flight any more.
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) async fn nack(&self, handle: AckHandle) -> Result<(), BusError> {
+        self.ask(|answer| Request::Nack { handle, answer }).await
+    }
+
+    pub(crate) async fn commit(
+        &self,
+        sends: Vec<Outgoing>,
+        acks: Vec<AckHandle>,
+    ) -> Result<(), BusError> {
+        for message in &sends {
+            encode::check_send(message, &self.options.limits)?;
+        }
+        self.ask(|answer| Request::Commit {
+            sends,
+            acks,
+            answer,
+        })
+        .await
+    }
+
+    pub(crate) async fn close(&self) -> Result<(), BusError> {
+        let mut state = self.state.clone();
+        let ended = |state: &BusState| matches!(state, BusState::Closed | BusState::Failed(_));
+        if ended(&state.borrow()) {
+            return Err(BusError::Closed);
+        }
+        self.closing.cancel();
+        // The owner keeps its own deadline; an error means that it has ended.
+        let _ = state.wait_for(ended).await;
+        Ok(())
+    }
+
+    async fn permit(&self, message: &Outgoing) -> Result<OwnedSemaphorePermit, BusError> {
+        let kib = message.body.len() / 1024 + 1;
+        let permits = u32::try_from(kib.min(IN_FLIGHT_KIB)).unwrap_or(u32::MAX);
+        let acquired = Arc::clone(&self.in_flight)
+            .acquire_many_owned(permits)
+            .await;
+        acquired.map_err(|_| BusError::Closed)
+    }
+
+    async fn ask(&self, request: impl FnOnce(Answer) -> Request) -> Result<(), BusError> {
+        let (answer, answered) = oneshot::channel();
+        self.request(request(answer)).await?;
+        self.answer(answered).await
+    }
+
+    async fn request(&self, request: Request) -> Result<(), BusError> {
+        self.requests.send(request).await.map_err(|_| self.ended())
+    }
+
+    async fn answer(
+        &self,
+        answered: oneshot::Receiver<Result<(), BusError>>,
+    ) -> Result<(), BusError> {
+        answered.await.unwrap_or_else(|_| Err(self.ended()))
+    }
+
+    /// Why the owner is gone.
+    fn ended(&self) -> BusError {
+        match &*self.state.borrow() {
+            BusState::Failed(error) => error.clone(),
+            _ => BusError::Closed,
+        }
+    }
+}

@@ -1,0 +1,433 @@
+//! What the owner of the connection knows: subscriptions, and everything whose receipt has not come.
+//!
+//! No I/O: frames are written into a buffer, and what comes of them is told through the requests' answers.
+
+mod subscriptions;
+mod work;
+
+use std::{collections::BTreeMap, collections::VecDeque, mem, sync::Arc};
+
+use bytes::BytesMut;
+use tokio::time::Instant;
+
+use self::subscriptions::Subscriptions;
+pub(super) use self::work::Work;
+use super::{
+    Answer, Request, StompOptions, decode,
+    encode::{self, SendContext},
+};
+use crate::{
+    error::BusError,
+    handle::{
+        Outgoing,
+        delivery::{AckHandle, AckId},
+    },
+    stomp::frame::{Frame, StompCommand},
+};
+
+/// How often a message may be among what the bus closed the connection over, before its sender is told.
+const MAX_ATTEMPTS: u32 = 5;
+
+/// What a frame from the bus means for the connection.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// It goes on.
+    Continue,
+    /// The bus has confirmed the DISCONNECT.
+    Disconnected,
+    /// The bus has refused something and closes.
+    Refused(BusError),
+}
+
+#[derive(Debug)]
+pub(super) struct Core {
+    options: Arc<StompOptions>,
+    client_id: String,
+    /// Number of the connection, from 1; 0 before the first.
+    session: u64,
+    connected: bool,
+    subscriptions: Subscriptions,
+    /// Written, receipt not come. By the number of the receipt, which grows.
+    sent: BTreeMap<u64, Work>,
+    /// To be written on the next connection.
+    unsent: VecDeque<Work>,
+    last_receipt: u64,
+    last_transaction: u64,
+}
+
+impl Core {
+    pub(super) fn new(options: Arc<StompOptions>, client_id: String) -> Self {
+        Self {
+            options,
+            client_id,
+            session: 0,
+            connected: false,
+            subscriptions: Subscriptions::default(),
+            sent: BTreeMap::new(),
+            unsent: VecDeque::new(),
+            last_receipt: 0,
+            last_transaction: 0,
+        }
+    }
+
+    /// The subscriptions, for handing over what had no room.
+    pub(super) const fn subscriptions(&mut self) -> &mut Subscriptions {
+        &mut self.subscriptions
+    }
+
+    /// A new connection stands: subscribes again, then writes what waits.
+    pub(super) fn connected(&mut self, out: &mut BytesMut) {
+        self.session += 1;
+        self.connected = true;
+        for number in self.subscriptions.numbers() {
+            self.write_subscribe(number, out);
+        }
+        for work in mem::take(&mut self.unsent) {
+            self.write(work, out);
+        }
+    }
+
+    /// The connection is gone. `refusal` is what the bus said, if it said something.
+    pub(super) fn disconnected(&mut self, refusal: Option<&BusError>, lost: &BusError) {
+        self.connected = false;
+        self.subscriptions.clear_waiting();
+        for work in mem::take(&mut self.sent).into_values() {
+            match work {
+                Work::Send(mut send) => {
+                    send.attempts += u32::from(refusal.is_some());
+                    match refusal {
+                        Some(error) if send.attempts >= MAX_ATTEMPTS => {
+                            let _ = send.answer.send(Err(error.clone()));
+                        }
+                        _ => self.unsent.push_back(Work::Send(send)),
+                    }
+                }
+                Work::Cancel { .. } => self.unsent.push_back(work),
+                // What was subscribed ended with the connection.
+                Work::Unsubscribe { answer } => reply(answer, Ok(())),
+                // What it was for has been given back by the bus.
+                Work::Ack { answer } => reply(answer, Err(BusError::StaleAck)),
+                Work::Commit { answer, .. } => reply(Some(answer), Err(lost.clone())),
+                // Subscribing is done again, and its waiter waits on.
+                Work::Subscribe(_) | Work::Disconnect => {}
+            }
+        }
+    }
+
+    /// Tells everybody who waits that nothing will come of it.
+    pub(super) fn fail_all(&mut self, error: &BusError) {
+        let sent = mem::take(&mut self.sent).into_values();
+        for work in sent.chain(mem::take(&mut self.unsent)) {
+            work.fail(error);
+        }
+        self.subscriptions.fail_all(error);
+    }
+
+    /// Whether something waits that [`Core::expire`] could end.
+    pub(super) fn has_timed_work(&self) -> bool {
+        !(self.sent.is_empty() && self.unsent.is_empty())
+    }
+
+    /// Gives up the volatile messages that have waited too long, and those whose time to live has passed.
+    pub(super) fn expire(&mut self, error: &BusError) {
+        let now = Instant::now();
+        let late = |work: &Work| match work {
+            Work::Send(send) => send.is_late(now),
+            _ => false,
+        };
+        let numbers: Vec<u64> = self
+            .sent
+            .iter()
+            .filter(|(_, work)| late(work))
+            .map(|(number, _)| *number)
+            .collect();
+        for number in numbers {
+            if let Some(work) = self.sent.remove(&number) {
+                work.fail(error);
+            }
+        }
+        let (late, unsent): (VecDeque<_>, _) =
+            mem::take(&mut self.unsent).into_iter().partition(late);
+        self.unsent = unsent;
+        for work in late {
+            work.fail(error);
+        }
+    }
+
+    /// Writes the last frame of the connection.
+    pub(super) fn disconnect(&mut self, out: &mut BytesMut) {
+        let receipt = self.note(Work::Disconnect);
+        encode::disconnect(out, receipt);
+    }
+
+    /// Takes a request on.
+    pub(super) fn on_request(&mut self, request: Request, out: &mut BytesMut) {
+        match request {
+            Request::Publish {
+                message,
+                permit,
+                answer,
+            } => {
+                let work = Work::send(message, permit, answer, self.options.volatile_timeout);
+                self.write_or_wait(work, out);
+            }
+            Request::Subscribe {
+                number,
+                request,
+                arrivals,
+                answer,
+            } => {
+                self.subscriptions.insert(number, request, arrivals, answer);
+                if self.connected {
+                    self.write_subscribe(number, out);
+                }
+            }
+            Request::Unsubscribe {
+                number,
+                cancel,
+                answer,
+            } => {
+                self.unsubscribe(number, cancel, answer, out);
+            }
+            Request::Ack { handle, answer } => {
+                self.ack(StompCommand::Ack, &handle, answer, out);
+            }
+            Request::Nack { handle, answer } => {
+                self.ack(StompCommand::Nack, &handle, Some(answer), out);
+            }
+            Request::Commit {
+                sends,
+                acks,
+                answer,
+            } => {
+                if acks.iter().all(|ack| self.is_current(ack)) {
+                    self.write_or_wait(
+                        Work::Commit {
+                            sends,
+                            acks,
+                            answer,
+                        },
+                        out,
+                    );
+                } else {
+                    reply(Some(answer), Err(BusError::StaleAck));
+                }
+            }
+        }
+    }
+
+    /// Takes a frame from the bus.
+    pub(super) fn on_frame(&mut self, frame: Frame, out: &mut BytesMut) -> Step {
+        match frame.command {
+            StompCommand::Message => self.on_message(frame, out),
+            StompCommand::Receipt => return self.on_receipt(&frame),
+            StompCommand::Error => return Step::Refused(self.on_error(&frame)),
+            other => {
+                let detail = format!("the bus sent {other}, which is not for clients");
+                return Step::Refused(BusError::invalid(detail));
+            }
+        }
+        Step::Continue
+    }
+
+    fn on_message(&mut self, frame: Frame, out: &mut BytesMut) {
+        let number = frame
+            .header("subscription")
+            .and_then(|number| number.parse().ok());
+        // A message on its way while its subscription ended: the bus has taken it back.
+        let Some(number) = number else { return };
+        let Some(subscribed) = self.subscriptions.destination(number) else {
+            return;
+        };
+        let (message, id) = decode::message(frame, subscribed);
+        let handle = AckHandle {
+            session: self.session,
+            subscription: number,
+            id,
+        };
+        if !self.subscriptions.deliver(number, message, handle) {
+            // Nobody listens any more.
+            self.unsubscribe(number, false, None, out);
+        }
+    }
+
+    fn on_receipt(&mut self, frame: &Frame) -> Step {
+        let Some(work) = self.answered(frame) else {
+            return Step::Continue;
+        };
+        match work {
+            Work::Send(send) => reply(Some(send.answer), Ok(())),
+            Work::Subscribe(number) => self.subscriptions.established(number),
+            Work::Unsubscribe { answer } | Work::Ack { answer } | Work::Cancel { answer, .. } => {
+                reply(answer, Ok(()));
+            }
+            Work::Commit { answer, .. } => reply(Some(answer), Ok(())),
+            Work::Disconnect => return Step::Disconnected,
+        }
+        Step::Continue
+    }
+
+    /// Tells whoever asked for the refused frame; the others hear of it through [`Core::disconnected`].
+    fn on_error(&mut self, frame: &Frame) -> BusError {
+        let work = self.answered(frame);
+        let destination = match &work {
+            Some(Work::Subscribe(number)) => self.subscriptions.destination(*number),
+            Some(Work::Send(send)) => Some(&send.message.destination),
+            _ => None,
+        };
+        let error = decode::error(frame, &self.client_id, destination);
+        match work {
+            Some(Work::Subscribe(number)) => self.subscriptions.refused(number, &error),
+            Some(work) => work.fail(&error),
+            None => {}
+        }
+        error
+    }
+
+    fn answered(&mut self, frame: &Frame) -> Option<Work> {
+        let number = frame.header("receipt-id")?.parse().ok()?;
+        self.sent.remove(&number)
+    }
+
+    fn unsubscribe(
+        &mut self,
+        number: u64,
+        cancel: bool,
+        answer: Option<Answer>,
+        out: &mut BytesMut,
+    ) {
+        let Some(request) = self.subscriptions.remove(number) else {
+            reply(answer, Ok(()));
+            return;
+        };
+        match request.durable.filter(|_| cancel) {
+            Some(name) => self.write_or_wait(
+                Work::Cancel {
+                    number,
+                    name,
+                    answer,
+                },
+                out,
+            ),
+            None if self.connected => {
+                let receipt = self.note(Work::Unsubscribe { answer });
+                encode::unsubscribe(out, number, None, receipt);
+            }
+            None => reply(answer, Ok(())),
+        }
+    }
+
+    fn ack(
+        &mut self,
+        command: StompCommand,
+        handle: &AckHandle,
+        answer: Option<Answer>,
+        out: &mut BytesMut,
+    ) {
+        let AckId::Stomp(id) = &handle.id else {
+            reply(answer, Err(BusError::StaleAck));
+            return;
+        };
+        if !self.is_current(handle) {
+            reply(answer, Err(BusError::StaleAck));
+            return;
+        }
+        let receipt = answer.map(|answer| {
+            self.note(Work::Ack {
+                answer: Some(answer),
+            })
+        });
+        encode::ack(out, command, id, None, receipt);
+    }
+
+    /// Whether a delivery is in flight on this connection.
+    fn is_current(&self, handle: &AckHandle) -> bool {
+        self.connected
+            && handle.session == self.session
+            && self
+                .subscriptions
+                .destination(handle.subscription)
+                .is_some()
+    }
+
+    fn write_or_wait(&mut self, work: Work, out: &mut BytesMut) {
+        if self.connected {
+            self.write(work, out);
+        } else {
+            self.unsent.push_back(work);
+        }
+    }
+
+    /// Writes the frames of a work that is not tied to an earlier connection.
+    fn write(&mut self, work: Work, out: &mut BytesMut) {
+        if work.is_abandoned() {
+            return;
+        }
+        let receipt = self.last_receipt + 1;
+        match &work {
+            Work::Send(send) => {
+                let ttl = send.ttl_left();
+                let context = SendContext {
+                    receipt: Some(receipt),
+                    transaction: None,
+                    ttl,
+                };
+                encode::send(out, &send.message, context);
+            }
+            Work::Cancel { number, name, .. } => {
+                encode::unsubscribe(out, *number, Some(name), receipt);
+            }
+            Work::Commit { sends, acks, .. } => self.write_commit(sends, acks, receipt, out),
+            Work::Subscribe(_) | Work::Unsubscribe { .. } | Work::Ack { .. } | Work::Disconnect => {
+            }
+        }
+        self.note(work);
+    }
+
+    fn write_commit(
+        &mut self,
+        sends: &[Outgoing],
+        acks: &[AckHandle],
+        receipt: u64,
+        out: &mut BytesMut,
+    ) {
+        self.last_transaction += 1;
+        let name = format!("t{}", self.last_transaction);
+        encode::transaction(out, StompCommand::Begin, &name, None);
+        for message in sends {
+            let context = SendContext {
+                receipt: None,
+                transaction: Some(&name),
+                ttl: message.ttl,
+            };
+            encode::send(out, message, context);
+        }
+        for ack in acks {
+            if let AckId::Stomp(id) = &ack.id {
+                encode::ack(out, StompCommand::Ack, id, Some(&name), None);
+            }
+        }
+        encode::transaction(out, StompCommand::Commit, &name, Some(receipt));
+    }
+
+    fn write_subscribe(&mut self, number: u64, out: &mut BytesMut) {
+        let receipt = self.last_receipt + 1;
+        if let Some(request) = self.subscriptions.request(number) {
+            encode::subscribe(out, number, request, receipt);
+            self.note(Work::Subscribe(number));
+        }
+    }
+
+    fn note(&mut self, work: Work) -> u64 {
+        self.last_receipt += 1;
+        self.sent.insert(self.last_receipt, work);
+        self.last_receipt
+    }
+}
+
+fn reply(answer: Option<Answer>, result: Result<(), BusError>) {
+    if let Some(answer) = answer {
+        // Who asked may have stopped waiting.
+        let _ = answer.send(result);
+    }
+}

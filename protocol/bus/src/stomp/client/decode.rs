@@ -1,0 +1,89 @@
+//! The frames a client receives.
+
+use pillarbox_messages::Destination;
+
+use crate::{
+    error::BusError, handle::Incoming, handle::delivery::AckId, spelling, stomp::frame::Frame,
+};
+
+/// Headers that are the transport's, not the sender's.
+const TRANSPORT: [&str; 17] = [
+    "destination",
+    "subscription",
+    "message-id",
+    "ack",
+    "redelivered",
+    "persistent",
+    "priority",
+    "expires",
+    "timestamp",
+    "correlation-id",
+    "reply-to",
+    "JMSXGroupID",
+    "amq-msg-type",
+    "q-backout-count",
+    "q-delivery-count",
+    "q-client-id",
+    "q-ttl",
+];
+
+/// A MESSAGE, and the name to acknowledge it by. `subscribed` is where it must have come from if its own
+/// spelling of that is unknown.
+pub(super) fn message(frame: Frame, subscribed: &Destination) -> (Incoming, AckId) {
+    let text = |name: &str| frame.header(name).map(str::to_owned);
+    let is_true = |name: &str| frame.header(name) == Some("true");
+    let count = |name: &str| frame.header(name).and_then(|count| count.parse().ok());
+    let redelivered = is_true("redelivered");
+    let at_least = 1 + u32::from(redelivered);
+    let message_id = text("message-id").unwrap_or_default();
+    let ack = AckId::Stomp(text("ack").unwrap_or_else(|| message_id.clone()));
+    let destination = frame.header("destination").and_then(spelling::from_stomp);
+    let incoming = Incoming {
+        message_id,
+        destination: destination.unwrap_or_else(|| subscribed.clone()),
+        correlation_id: text("correlation-id"),
+        reply_to: text("reply-to"),
+        persistent: is_true("persistent"),
+        redelivered,
+        delivery_count: count("q-delivery-count").unwrap_or(at_least),
+        backout_count: count("q-backout-count").unwrap_or(0),
+        properties: properties(frame.headers),
+        body: frame.body,
+    };
+    (incoming, ack)
+}
+
+fn properties(mut headers: Vec<(String, String)>) -> Vec<(String, String)> {
+    headers.retain(|(name, _)| !TRANSPORT.contains(&name.as_str()));
+    headers
+}
+
+/// What an ERROR frame says. `destination` is what the frame it answers was about, if that is known.
+pub(super) fn error(frame: &Frame, client_id: &str, destination: Option<&Destination>) -> BusError {
+    let name = frame.header("message").unwrap_or("ERROR");
+    let body = String::from_utf8_lossy(&frame.body);
+    let detail = body.lines().next().unwrap_or_default().trim();
+    // What ActiveMQ says when a client id is taken.
+    if body.contains("InvalidClientIDException") || name.contains("already connected from") {
+        return BusError::ClientIdInUse(client_id.to_owned());
+    }
+    match (name, destination) {
+        ("CLIENT-ID-IN-USE", _) => BusError::ClientIdInUse(client_id.to_owned()),
+        ("STALE-ACK", _) => BusError::StaleAck,
+        ("TX-UNKNOWN", _) => BusError::TransactionUnknown,
+        ("TX-TIMEOUT", _) => BusError::TransactionTimedOut,
+        ("NO-SPACE", _) => BusError::NoSpace(detail.to_owned()),
+        ("SPACE-FAILED", _) => BusError::SpaceFailed(detail.to_owned()),
+        ("NO-QUEUE", Some(destination)) => BusError::UnknownDestination {
+            destination: destination.clone(),
+            remedy: detail
+                .split_once("; ")
+                .map_or(detail, |(_, remedy)| remedy)
+                .to_owned(),
+        },
+        _ => BusError::Refused {
+            name: name.to_owned(),
+            detail: detail.to_owned(),
+        },
+    }
+}

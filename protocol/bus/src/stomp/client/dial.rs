@@ -1,0 +1,102 @@
+//! Opening one connection: TCP, CONNECT, CONNECTED.
+
+use std::io;
+
+use tokio::{
+    net::TcpStream,
+    time::{Instant, timeout_at},
+};
+
+use super::{StompOptions, decode};
+use crate::{
+    error::BusError,
+    stomp::{
+        codec::{FrameLimits, StompCodec},
+        frame::{Frame, StompCommand},
+        heart_beat::HeartBeat,
+        wire::{StallLimits, Wire, WireError},
+    },
+};
+use tokio_util::codec::Encoder;
+
+/// Connects to `address` and opens a session.
+///
+/// # Errors
+/// [`BusError::Unreachable`] with the address, or what the bus says against it.
+pub(super) async fn dial(
+    options: &StompOptions,
+    address: &str,
+    client_id: &str,
+) -> Result<Wire<TcpStream>, BusError> {
+    let deadline = Instant::now() + options.connect_timeout;
+    let unreachable = |reason: String| BusError::Unreachable {
+        address: address.to_owned(),
+        reason,
+    };
+    let stream = timeout_at(deadline, TcpStream::connect(address)).await;
+    let stream = stream
+        .unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut)))
+        .map_err(|error| unreachable(error.to_string()))?;
+    stream
+        .set_nodelay(true)
+        .map_err(|error| unreachable(error.to_string()))?;
+    let stalls = StallLimits {
+        read: options.connect_timeout * 3,
+        write: options.connect_timeout * 6,
+    };
+    let mut wire = Wire::new(
+        stream,
+        FrameLimits {
+            body: 64 << 10,
+            ..options.limits
+        },
+        stalls,
+    );
+    wire.set_deadline(Some(deadline));
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    let ours = HeartBeat::every(options.heart_beat);
+    let connect = connect_frame(host, client_id, ours);
+    StompCodec::default()
+        .encode(&connect, &mut wire.output)
+        .map_err(|error| BusError::invalid(error.to_string()))?;
+    let answer = first_frame(&mut wire).await.map_err(|error| {
+        unreachable(match error {
+            WireError::Deadline => "it does not answer in time".to_owned(),
+            error => error.to_string(),
+        })
+    })?;
+    match answer.command {
+        StompCommand::Connected => {}
+        StompCommand::Error => return Err(decode::error(&answer, client_id, None)),
+        other => return Err(unreachable(format!("it answers CONNECT with {other}"))),
+    }
+    let theirs = match answer.header("heart-beat") {
+        Some(text) => text
+            .parse()
+            .map_err(|()| unreachable(format!("it sends the heart-beat header '{text}'")))?,
+        None => HeartBeat::default(),
+    };
+    wire.set_deadline(None);
+    wire.open(options.limits, ours.agree(theirs));
+    Ok(wire)
+}
+
+fn connect_frame(host: &str, client_id: &str, heart_beat: HeartBeat) -> Frame {
+    Frame::new(StompCommand::Connect)
+        .with("accept-version", "1.2")
+        .with("host", host)
+        .with("client-id", client_id)
+        .with(
+            "heart-beat",
+            format!("{},{}", heart_beat.sends, heart_beat.wants),
+        )
+}
+
+async fn first_frame(wire: &mut Wire<TcpStream>) -> Result<Frame, WireError> {
+    loop {
+        if let Some(frame) = wire.frame()? {
+            return Ok(frame);
+        }
+        wire.turn(true).await?;
+    }
+}

@@ -1,0 +1,287 @@
+//! The task that owns a client's connection.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::BytesMut;
+use tokio::{
+    net::TcpStream,
+    sync::{mpsc, watch},
+    time::{Instant, Interval, MissedTickBehavior, interval, sleep},
+};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::{
+    Request, StompOptions, Trouble,
+    core::{Core, Step},
+    dial::dial,
+};
+use crate::{
+    error::BusError,
+    handle::{BusState, delivery::Arrival},
+    stomp::wire::{HIGH_WATER, Wire},
+};
+
+/// How often it is looked for messages that have waited too long.
+const TICK: Duration = Duration::from_millis(250);
+
+/// How a connection ended.
+enum End {
+    /// In order, because this side wanted it.
+    Closed,
+    /// The bus refused something.
+    Refused(BusError),
+    /// It broke.
+    Lost(String),
+}
+
+/// How one try to connect ended.
+enum Attempt {
+    Connected(Box<Wire<TcpStream>>),
+    Failed(BusError),
+    /// This side no longer wants to connect.
+    Closing,
+}
+
+#[derive(Debug)]
+pub(super) struct Owner {
+    options: Arc<StompOptions>,
+    client_id: String,
+    requests: mpsc::Receiver<Request>,
+    state: watch::Sender<BusState>,
+    trouble: Arc<Trouble>,
+    closing: CancellationToken,
+    core: Core,
+    tick: Interval,
+    tries: usize,
+}
+
+impl Owner {
+    pub(super) fn new(
+        options: Arc<StompOptions>,
+        client_id: String,
+        requests: mpsc::Receiver<Request>,
+        state: watch::Sender<BusState>,
+        trouble: Arc<Trouble>,
+        closing: CancellationToken,
+    ) -> Self {
+        let core = Core::new(Arc::clone(&options), client_id.clone());
+        let mut tick = interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self {
+            options,
+            client_id,
+            requests,
+            state,
+            trouble,
+            closing,
+            core,
+            tick,
+            tries: 0,
+        }
+    }
+
+    /// Connects and connects again, until closed or refused for good.
+    pub(super) async fn run(mut self) {
+        let end = self.reconnect_for_ever().await;
+        self.requests.close();
+        let error = match &end {
+            BusState::Failed(error) => error.clone(),
+            _ => BusError::Closed,
+        };
+        // First the state, so that whoever finds the task gone finds the reason too.
+        self.state.send_replace(end);
+        while let Ok(request) = self.requests.try_recv() {
+            self.core.on_request(request, &mut BytesMut::new());
+        }
+        self.core.fail_all(&error);
+    }
+
+    async fn reconnect_for_ever(&mut self) -> BusState {
+        let mut pause = Duration::ZERO;
+        let mut was_connected = false;
+        loop {
+            let error = match self.connect(pause).await {
+                Attempt::Closing => return BusState::Closed,
+                Attempt::Failed(error) if !was_connected && is_final(&error) => {
+                    return BusState::Failed(error);
+                }
+                Attempt::Failed(error) => error,
+                Attempt::Connected(wire) => {
+                    was_connected = true;
+                    let since = Instant::now();
+                    let error = match self.session(*wire).await {
+                        End::Closed => return BusState::Closed,
+                        End::Refused(error) => error,
+                        End::Lost(reason) => self.lost(reason),
+                    };
+                    self.state.send_replace(BusState::Connecting);
+                    if since.elapsed() >= self.options.longest_pause {
+                        pause = Duration::ZERO;
+                    }
+                    error
+                }
+            };
+            tracing::warn!(client = %self.client_id, %error, "no bus connection; trying again");
+            self.trouble.set(error);
+            pause = (pause * 2).clamp(self.options.shortest_pause, self.options.longest_pause);
+        }
+    }
+
+    /// One attempt after a pause. Requests are taken on meanwhile.
+    async fn connect(&mut self, pause: Duration) -> Attempt {
+        let options = Arc::clone(&self.options);
+        let client_id = self.client_id.clone();
+        let address = self.next_address();
+        let attempt = async move {
+            sleep(jittered(pause)).await;
+            dial(&options, &address, &client_id).await
+        };
+        tokio::pin!(attempt);
+        loop {
+            tokio::select! {
+                result = &mut attempt => return match result {
+                    Ok(wire) => Attempt::Connected(Box::new(wire)),
+                    Err(error) => Attempt::Failed(error),
+                },
+                () = self.closing.cancelled() => return Attempt::Closing,
+                request = self.requests.recv() => match request {
+                    Some(request) => self.core.on_request(request, &mut BytesMut::new()),
+                    None => return Attempt::Closing,
+                },
+                _ = self.tick.tick(), if self.core.has_timed_work() => self.expire(),
+            }
+        }
+    }
+
+    async fn session(&mut self, mut wire: Wire<TcpStream>) -> End {
+        self.core.connected(&mut wire.output);
+        self.trouble.clear();
+        self.state.send_replace(BusState::Connected);
+        tracing::info!(client = %self.client_id, "connected to the bus");
+        let end = self.exchange(&mut wire).await;
+        let (refusal, lost) = match &end {
+            End::Refused(error) => (Some(error), error.clone()),
+            End::Lost(reason) => (None, self.lost(reason.clone())),
+            End::Closed => (None, BusError::Closed),
+        };
+        self.core.disconnected(refusal, &lost);
+        end
+    }
+
+    async fn exchange(&mut self, wire: &mut Wire<TcpStream>) -> End {
+        let mut closing = false;
+        loop {
+            match self.take_frames(wire) {
+                Ok(None) => {}
+                Ok(Some(end)) => return end,
+                Err(reason) => {
+                    return if closing {
+                        End::Closed
+                    } else {
+                        End::Lost(reason)
+                    };
+                }
+            }
+            let without_room = self.core.subscriptions().without_room();
+            tokio::select! {
+                biased;
+                request = self.requests.recv(), if !closing && wire.output.len() < HIGH_WATER => {
+                    closing = request.is_none();
+                    self.take_requests(request, wire);
+                    if closing {
+                        self.begin_close(wire);
+                    }
+                }
+                () = self.closing.cancelled(), if !closing => {
+                    closing = true;
+                    while let Ok(request) = self.requests.try_recv() {
+                        self.core.on_request(request, &mut wire.output);
+                    }
+                    self.begin_close(wire);
+                }
+                () = room(without_room) => self.core.subscriptions().flush(),
+                turn = wire.turn(true) => {
+                    if let Err(error) = turn {
+                        return if closing { End::Closed } else { End::Lost(error.to_string()) };
+                    }
+                }
+                _ = self.tick.tick(), if self.core.has_timed_work() => self.expire(),
+            }
+        }
+    }
+
+    fn take_frames(&mut self, wire: &mut Wire<TcpStream>) -> Result<Option<End>, String> {
+        while let Some(frame) = wire.frame().map_err(|error| error.to_string())? {
+            match self.core.on_frame(frame, &mut wire.output) {
+                Step::Continue => {}
+                Step::Disconnected => return Ok(Some(End::Closed)),
+                Step::Refused(error) => return Ok(Some(End::Refused(error))),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes on what waits, as far as it may be written, so that it goes out together.
+    fn take_requests(&mut self, first: Option<Request>, wire: &mut Wire<TcpStream>) {
+        let mut next = first;
+        while let Some(request) = next {
+            self.core.on_request(request, &mut wire.output);
+            if wire.output.len() >= HIGH_WATER {
+                return;
+            }
+            next = self.requests.try_recv().ok();
+        }
+    }
+
+    fn begin_close(&mut self, wire: &mut Wire<TcpStream>) {
+        self.core.disconnect(&mut wire.output);
+        wire.set_deadline(Some(Instant::now() + self.options.close_timeout));
+    }
+
+    fn expire(&mut self) {
+        let unanswered = || self.lost("no receipt in time".to_owned());
+        let error = self.trouble.last().unwrap_or_else(unanswered);
+        self.core.expire(&error);
+    }
+
+    fn lost(&self, reason: String) -> BusError {
+        BusError::Unreachable {
+            address: self.options.addresses.join(", "),
+            reason,
+        }
+    }
+
+    fn next_address(&mut self) -> String {
+        let count = self.options.addresses.len().max(1);
+        let address = self.options.addresses.get(self.tries % count).cloned();
+        self.tries += 1;
+        address.unwrap_or_default()
+    }
+}
+
+/// Waits until a subscription's channel has room, or nobody listens to it; for ever if there is none.
+async fn room(channel: Option<mpsc::Sender<Arrival>>) {
+    match channel {
+        Some(channel) => {
+            let _ = channel.reserve().await;
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// Whether trying again would only be refused again.
+fn is_final(error: &BusError) -> bool {
+    match error {
+        BusError::ClientIdInUse(_) => true,
+        BusError::Refused { name, .. } => name == "INVALID" || name == "VERSION",
+        _ => false,
+    }
+}
+
+/// Half to all of it, so that clients of a bus that was away don't come back all at once.
+fn jittered(pause: Duration) -> Duration {
+    let random = Uuid::new_v4().as_u128() % 1024;
+    let share = u32::try_from(random).unwrap_or_default();
+    pause / 2 + pause / 2 * share / 1024
+}

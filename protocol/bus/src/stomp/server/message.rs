@@ -1,0 +1,64 @@
+//! MESSAGE: from a delivery to its frame.
+
+use bytes::BytesMut;
+
+use crate::{
+    embedded::connection::{DeliveryId, QueuedMessage},
+    stomp::frame::{FrameWriter, StompCommand},
+};
+
+/// What a MESSAGE frame says besides its message.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Delivered<'a> {
+    /// The client's id of the subscription.
+    pub(super) subscription: &'a str,
+    /// To acknowledge it by; `None` if it needs no acknowledgement.
+    pub(super) ack: Option<DeliveryId>,
+    pub(super) redelivered: bool,
+    pub(super) delivery_count: u32,
+    pub(super) backout_count: u32,
+}
+
+/// Writes a MESSAGE frame: the bus's headers, then the sender's in its order.
+pub(super) fn write(out: &mut BytesMut, message: &QueuedMessage, delivered: Delivered<'_>) {
+    let mut frame = FrameWriter::new(out, StompCommand::Message);
+    frame.header("subscription", delivered.subscription);
+    if let Some(ack) = delivered.ack {
+        frame.plain("ack", ack);
+    }
+    if delivered.redelivered {
+        frame.plain("redelivered", true);
+    }
+    frame
+        .plain("q-delivery-count", delivered.delivery_count)
+        .plain("q-backout-count", delivered.backout_count)
+        .plain("message-id", message.id)
+        .header("destination", &message.destination_text)
+        .plain("priority", message.priority);
+    if message.persistent {
+        frame.plain("persistent", true);
+    }
+    if let Some(at) = message.expires_at {
+        frame.plain("expires", at);
+    }
+    for (name, value) in [
+        ("correlation-id", &message.correlation_id),
+        ("reply-to", &message.reply_to),
+        ("JMSXGroupID", &message.group),
+        ("original-destination", &message.original_destination),
+    ] {
+        if let Some(value) = value {
+            frame.header(name, value);
+        }
+    }
+    if let Some(reason) = message.reason {
+        frame.plain("q-reason", reason.as_str());
+    }
+    if !message.headers.iter().any(|(name, _)| name == "timestamp") {
+        frame.plain("timestamp", message.enqueued_at);
+    }
+    for (name, value) in &message.headers {
+        frame.header(name, value);
+    }
+    frame.finish(&message.body);
+}
