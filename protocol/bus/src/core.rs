@@ -1,0 +1,354 @@
+//! The queue manager's rules, as a state machine: `step(now, input) -> effects`. No I/O, no clock.
+//!
+//! A step changes the state at once, and hands out what must be written (at most one unit) and what must be told
+//! to whom after which unit. So the state runs ahead of the disk, but nobody sees anything of it before its unit
+//! is written. If a unit can't be written, the whole state is thrown away with the connections.
+
+mod consume;
+mod directory;
+mod draft;
+pub(crate) mod message;
+pub(crate) mod queue;
+mod restore;
+mod send;
+mod session;
+mod subscribe;
+#[cfg(test)]
+mod tests;
+mod time;
+mod transaction;
+pub(crate) mod unit;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(crate) use self::draft::{Effects, Posted};
+use self::{
+    directory::Directory,
+    draft::Draft,
+    message::{DeliveryId, MessageId},
+    queue::Queue,
+    session::Session,
+    unit::QueueId,
+};
+use crate::{
+    ClientTemplates,
+    embedded::connection::{Command, ConnectionId, Event, Token},
+    error::BusError,
+};
+
+/// The queue for what has no other place. Always there.
+pub(crate) const ERROR_QUEUE: &str = "~error";
+
+/// What the state machine is told.
+#[derive(Debug)]
+pub(crate) enum Input {
+    /// A connection has come. Its client id is empty, or no live connection's.
+    Open {
+        connection: ConnectionId,
+        client_id: String,
+    },
+    /// A connection wants something.
+    Command {
+        connection: ConnectionId,
+        command: Command,
+    },
+    /// A connection has gone without a word, or must go for this reason.
+    Lost {
+        connection: ConnectionId,
+        reason: BusError,
+    },
+    /// A delivery of an `Auto` subscription has been handed to its consumer.
+    Handed {
+        connection: ConnectionId,
+        delivery: DeliveryId,
+    },
+    /// Time has passed.
+    Tick,
+    /// The log wants these messages written again, so that it can let go of an old segment.
+    Relocate { places: Vec<(MessageId, QueueId)> },
+    /// The log has (or has no) room for new messages.
+    Room(bool),
+    /// The log can't be written any more.
+    Failed(String),
+    /// The queue manager is being shut down.
+    Shutdown,
+}
+
+/// What may be held, and for how long.
+#[derive(Clone, Debug)]
+pub(crate) struct Limits {
+    /// Messages in lasting and passing queues, in bytes.
+    pub(crate) capacity_bytes: u64,
+    /// Messages waiting for one plain subscription.
+    pub(crate) plain_messages: usize,
+    /// The same in bytes.
+    pub(crate) plain_bytes: u64,
+    /// One message.
+    pub(crate) message_bytes: u64,
+    /// One transaction.
+    pub(crate) unit_bytes: u64,
+    /// Sends and acknowledgements in one transaction.
+    pub(crate) transaction_actions: usize,
+    /// Open transactions of one connection.
+    pub(crate) transactions: usize,
+    /// How long a transaction may be open, in milliseconds.
+    pub(crate) transaction_ms: i64,
+    /// Subscriptions of one connection.
+    pub(crate) subscriptions: usize,
+    /// Unacknowledged deliveries of one subscription.
+    pub(crate) prefetch: u32,
+    /// The pause after the first refusal of a message, in milliseconds; doubles each time.
+    pub(crate) retry_ms: i64,
+    /// The longest such pause.
+    pub(crate) retry_max_ms: i64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            capacity_bytes: 512 << 20,
+            plain_messages: 10_000,
+            plain_bytes: 64 << 20,
+            message_bytes: 17 << 20,
+            unit_bytes: 32 << 20,
+            transaction_actions: 100_000,
+            transactions: 64,
+            transaction_ms: 60_000,
+            subscriptions: 1_000,
+            prefetch: 65_536,
+            retry_ms: 1_000,
+            retry_max_ms: 60_000,
+        }
+    }
+}
+
+/// What has been counted since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counters {
+    /// Messages sent.
+    pub(crate) sent: u64,
+    /// Deliveries.
+    pub(crate) delivered: u64,
+    /// Messages acknowledged.
+    pub(crate) acknowledged: u64,
+    /// Messages without a place to go.
+    pub(crate) unroutable: u64,
+    /// Messages that expired.
+    pub(crate) expired: u64,
+    /// Subscriptions closed because they did not keep up.
+    pub(crate) slow_consumers: u64,
+}
+
+/// The queue manager's state.
+#[derive(Debug)]
+pub(crate) struct Core {
+    limits: Limits,
+    templates: ClientTemplates,
+    boot: u64,
+    next_seq: u64,
+    next_queue: u64,
+    next_delivery: u64,
+    next_unit: u64,
+    /// The time of the latest step; never goes back, so that nothing un-expires.
+    now: i64,
+    directory: Directory,
+    queues: BTreeMap<QueueId, Queue>,
+    sessions: BTreeMap<ConnectionId, Session>,
+    /// When messages expire. Those in flight may be missing.
+    expiry: BTreeSet<(i64, QueueId, MessageId)>,
+    /// When scheduled messages become ready.
+    due: BTreeSet<(i64, QueueId, MessageId)>,
+    /// When transactions time out.
+    timeouts: BTreeSet<(i64, ConnectionId, u64)>,
+    /// The sizes of all messages in lasting and passing queues.
+    held_bytes: u64,
+    held_messages: usize,
+    in_flight: usize,
+    /// Whether the latest unit was one that nobody waited for.
+    unsynced: bool,
+    room: bool,
+    failed: Option<String>,
+    counters: Counters,
+    draft: Draft,
+}
+
+impl Core {
+    pub(crate) fn new(limits: Limits, templates: ClientTemplates) -> Self {
+        Self {
+            limits,
+            templates,
+            boot: 0,
+            next_seq: 1,
+            next_queue: 1,
+            next_delivery: 1,
+            next_unit: 1,
+            now: i64::MIN,
+            directory: Directory::default(),
+            queues: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+            expiry: BTreeSet::new(),
+            due: BTreeSet::new(),
+            timeouts: BTreeSet::new(),
+            held_bytes: 0,
+            held_messages: 0,
+            in_flight: 0,
+            unsynced: false,
+            room: true,
+            failed: None,
+            counters: Counters::default(),
+            draft: Draft::default(),
+        }
+    }
+
+    /// Takes one input at this time (ms since 1970).
+    pub(crate) fn step(&mut self, now_ms: i64, input: Input) -> Effects {
+        self.now = self.now.max(now_ms);
+        self.pass_time();
+        match input {
+            Input::Open {
+                connection,
+                client_id,
+            } => self.open(connection, client_id),
+            Input::Command {
+                connection,
+                command,
+            } => self.command(connection, command),
+            Input::Lost { connection, reason } => self.lost(connection, reason),
+            Input::Handed {
+                connection,
+                delivery,
+            } => self.handed(connection, delivery),
+            Input::Tick => {}
+            Input::Relocate { places } => self.relocate(&places),
+            Input::Room(room) => self.room = room,
+            Input::Failed(reason) => self.fail_space(reason),
+            Input::Shutdown => self.shut_down(),
+        }
+        self.pump();
+        self.finish()
+    }
+
+    /// When [`Input::Tick`] is due next (ms since 1970).
+    pub(crate) fn next_deadline(&self) -> Option<i64> {
+        let expiry = self.expiry.first().map(|(at, ..)| *at);
+        let due = self.due.first().map(|(at, ..)| *at);
+        let timeout = self.timeouts.first().map(|(at, ..)| *at);
+        [expiry, due, timeout].into_iter().flatten().min()
+    }
+
+    pub(crate) const fn boot(&self) -> u64 {
+        self.boot
+    }
+
+    pub(crate) const fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    pub(crate) const fn held_bytes(&self) -> u64 {
+        self.held_bytes
+    }
+
+    /// How many messages stand in all queues together.
+    pub(crate) const fn held_messages(&self) -> usize {
+        self.held_messages
+    }
+
+    /// How many of them are in consumers' hands.
+    pub(crate) const fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// How many queues there are, the ones behind subscriptions included.
+    pub(crate) fn queue_count(&self) -> usize {
+        self.queues.len()
+    }
+
+    fn command(&mut self, connection: ConnectionId, command: Command) {
+        if !self.sessions.contains_key(&connection) {
+            return;
+        }
+        match command {
+            Command::Subscribe {
+                subscription,
+                destination,
+                durable,
+                ack,
+                prefetch,
+                token,
+            } => {
+                let wish = subscribe::Wish {
+                    subscription,
+                    destination,
+                    durable,
+                    ack,
+                    prefetch,
+                };
+                self.subscribe(connection, wish, token);
+            }
+            Command::Unsubscribe {
+                subscription,
+                token,
+            } => {
+                let done = self.unsubscribe(connection, subscription);
+                self.answer(connection, token, done);
+            }
+            Command::CancelDurable { name, token } => {
+                let done = self.cancel_durable(connection, name);
+                self.answer(connection, token, done);
+            }
+            Command::Send {
+                message,
+                transaction,
+                token,
+            } => {
+                self.send(connection, message, transaction, token);
+            }
+            Command::Ack {
+                delivery,
+                transaction,
+                token,
+            } => {
+                let done = self.ack(connection, delivery, transaction, token != 0);
+                self.answer_within(connection, transaction, token, done);
+            }
+            Command::Nack {
+                delivery,
+                reject,
+                transaction,
+                token,
+            } => {
+                let done = self.nack(connection, delivery, reject, transaction);
+                self.answer_within(connection, transaction, token, done);
+            }
+            Command::Begin { transaction, token } => {
+                let done = self.begin(connection, transaction);
+                self.answer(connection, token, done);
+            }
+            Command::Commit { transaction, token } => {
+                let done = self.commit(connection, transaction);
+                self.answer(connection, token, done);
+            }
+            Command::Abort { transaction, token } => {
+                let done = self.abort(connection, transaction);
+                self.answer(connection, token, done);
+            }
+            Command::Disconnect { token } => self.disconnect(connection, token),
+        }
+    }
+
+    /// Tells what became of a command; a failure also if nobody asked.
+    fn answer(&mut self, connection: ConnectionId, token: Token, done: Result<(), BusError>) {
+        match done {
+            Ok(()) if token == 0 => {}
+            Ok(()) => {
+                let event = Event::Done {
+                    token,
+                    message_id: None,
+                    unroutable: false,
+                };
+                self.draft.post(connection, event);
+            }
+            Err(error) => self.draft.post(connection, Event::Failed { token, error }),
+        }
+    }
+}

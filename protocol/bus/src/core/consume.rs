@@ -1,0 +1,261 @@
+//! Consuming: handing messages out, and what becomes of them.
+
+use std::sync::Arc;
+
+use super::{
+    Core,
+    message::{DeliveryId, MessageId, Reason},
+    queue::State,
+    unit::QueueId,
+};
+use crate::{
+    embedded::connection::{AckMode, ConnectionId, Event},
+    error::BusError,
+};
+
+/// A message in a consumer's hands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Flight {
+    pub(super) queue: QueueId,
+    pub(super) message: MessageId,
+    pub(super) subscription: u64,
+    /// The open transaction that holds its acknowledgement.
+    pub(super) transaction: Option<u64>,
+}
+
+/// How a message comes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Back {
+    /// Nobody's fault.
+    Uncounted,
+    /// Nobody's fault, but trying at once would not help.
+    Later,
+    /// Its consumer failed.
+    Counted,
+    /// Its consumer refused it: it counts, and comes again after a pause.
+    Refused,
+}
+
+impl Core {
+    /// Hands out whatever has a taker.
+    pub(super) fn pump(&mut self) {
+        while let Some(queue) = self.draft.dirty.pop_first() {
+            while self.hand_out(queue) {}
+        }
+    }
+
+    /// Hands out the queue's first message; `false` if there is none or nobody takes it.
+    fn hand_out(&mut self, queue_id: QueueId) -> bool {
+        let Some(queue) = self.queues.get_mut(&queue_id) else {
+            return false;
+        };
+        let Some(key) = queue.ready.first().copied() else {
+            return false;
+        };
+        let delivery = DeliveryId(self.next_delivery);
+        let Some(consumer) = queue.next_consumer() else {
+            return false;
+        };
+        consumer.in_flight += 1;
+        let (connection, subscription) = (consumer.connection, consumer.subscription);
+        let auto = consumer.ack == AckMode::Auto;
+        self.next_delivery += 1;
+        queue.set_state(key.id, State::InFlight(delivery));
+        let Some(held) = queue.messages.get_mut(&key.id) else {
+            return false;
+        };
+        let redelivered = held.delivery_count > 0;
+        held.delivery_count = held.delivery_count.saturating_add(1);
+        let event = Event::Deliver {
+            subscription,
+            delivery,
+            message: Arc::clone(&held.message),
+            redelivered,
+            delivery_count: held.delivery_count,
+            backout_count: held.backout_count,
+        };
+        let (after, place) = (held.unit, held.place(queue_id));
+        if held.stored {
+            self.draft.write_count(key.id, place);
+        }
+        let flight = Flight {
+            queue: queue_id,
+            message: key.id,
+            subscription,
+            transaction: None,
+        };
+        if let Some(session) = self.sessions.get_mut(&connection) {
+            session.flights.insert(delivery, flight);
+            self.in_flight += 1;
+        }
+        self.counters.delivered += 1;
+        self.draft.deliver(connection, after, auto, event);
+        true
+    }
+
+    /// An acknowledgement. `waited`: somebody wants to know when it is on the disk.
+    pub(super) fn ack(
+        &mut self,
+        connection: ConnectionId,
+        delivery: DeliveryId,
+        transaction: Option<u64>,
+        waited: bool,
+    ) -> Result<(), BusError> {
+        let covered = self.covered(connection, delivery)?;
+        if let Some(transaction) = transaction {
+            return self.stage_acks(connection, transaction, &covered);
+        }
+        for delivery in covered {
+            self.consume(connection, delivery);
+        }
+        if waited {
+            self.draft.need_sync();
+        }
+        Ok(())
+    }
+
+    pub(super) fn nack(
+        &mut self,
+        connection: ConnectionId,
+        delivery: DeliveryId,
+        reject: bool,
+        transaction: Option<u64>,
+    ) -> Result<(), BusError> {
+        let covered = self.covered(connection, delivery)?;
+        if let Some(transaction) = transaction {
+            return self.stage_nacks(connection, transaction, &covered, reject);
+        }
+        for delivery in covered {
+            self.refuse(connection, delivery, reject);
+        }
+        self.draft.need_sync();
+        Ok(())
+    }
+
+    /// A delivery of an `Auto` subscription has reached its consumer.
+    pub(super) fn handed(&mut self, connection: ConnectionId, delivery: DeliveryId) {
+        self.consume(connection, delivery);
+    }
+
+    /// The deliveries that an acknowledgement of this one covers.
+    fn covered(
+        &self,
+        connection: ConnectionId,
+        delivery: DeliveryId,
+    ) -> Result<Vec<DeliveryId>, BusError> {
+        let session = self.sessions.get(&connection).ok_or(BusError::Closed)?;
+        let flight = session.flights.get(&delivery).ok_or(BusError::StaleAck)?;
+        if flight.transaction.is_some() {
+            return Err(BusError::StaleAck);
+        }
+        let subscription = session.subscriptions.get(&flight.subscription);
+        match subscription.map(|subscription| subscription.ack) {
+            None | Some(AckMode::Auto) => Err(BusError::StaleAck),
+            Some(AckMode::Individual) => Ok(vec![delivery]),
+            Some(AckMode::Client) => Ok(session
+                .flights
+                .range(..=delivery)
+                .filter(|(_, f)| f.subscription == flight.subscription && f.transaction.is_none())
+                .map(|(delivery, _)| *delivery)
+                .collect()),
+        }
+    }
+
+    /// The message is gone for good.
+    pub(super) fn consume(&mut self, connection: ConnectionId, delivery: DeliveryId) {
+        if let Some(flight) = self.land(connection, delivery)
+            && self.remove_message(flight.queue, flight.message).is_some()
+        {
+            self.counters.acknowledged += 1;
+        }
+    }
+
+    /// The message comes again after a pause, or goes to the error queue.
+    pub(super) fn refuse(&mut self, connection: ConnectionId, delivery: DeliveryId, reject: bool) {
+        if !reject {
+            return self.give_back(connection, delivery, Back::Refused);
+        }
+        if let Some(flight) = self.land(connection, delivery) {
+            self.move_to_error_queue(flight.queue, flight.message, Reason::Rejected);
+        }
+    }
+
+    /// The message returns to its old place, unless it is too old by now.
+    pub(super) fn give_back(&mut self, connection: ConnectionId, delivery: DeliveryId, back: Back) {
+        let Some(Flight {
+            queue: queue_id,
+            message: id,
+            ..
+        }) = self.land(connection, delivery)
+        else {
+            return;
+        };
+        let (now, limits) = (self.now, &self.limits);
+        let Some(queue) = self.queues.get_mut(&queue_id) else {
+            return;
+        };
+        let Some(held) = queue.messages.get_mut(&id) else {
+            return;
+        };
+        if held.message.is_expired(now) {
+            self.counters.expired += 1;
+            self.remove_message(queue_id, id);
+            return;
+        }
+        if matches!(back, Back::Counted | Back::Refused) {
+            held.backout_count = held.backout_count.saturating_add(1);
+        }
+        held.retry_at = match back {
+            Back::Uncounted | Back::Counted => None,
+            Back::Later => Some(now.saturating_add(limits.retry_ms)),
+            Back::Refused => Some(now.saturating_add(pause(held.backout_count, limits))),
+        };
+        let (place, waits) = (held.place(queue_id), held.waits_until(now));
+        if held.stored && back != Back::Uncounted {
+            self.draft.write_count(id, place);
+        }
+        queue.set_state(id, waits.map_or(State::Ready, State::Scheduled));
+        if let Some(at) = waits {
+            self.due.insert((at, queue_id, id));
+        }
+    }
+
+    /// Takes a message out of a consumer's hands, whose credit grows.
+    fn land(&mut self, connection: ConnectionId, delivery: DeliveryId) -> Option<Flight> {
+        let flight = self
+            .sessions
+            .get_mut(&connection)?
+            .flights
+            .remove(&delivery)?;
+        self.in_flight = self.in_flight.saturating_sub(1);
+        let queue = self.queues.get_mut(&flight.queue)?;
+        if let Some(consumer) = queue.consumer(connection, flight.subscription) {
+            consumer.in_flight = consumer.in_flight.saturating_sub(1);
+        }
+        self.draft.dirty.insert(flight.queue);
+        Some(flight)
+    }
+}
+
+/// How long a message refused for the n-th time waits, in milliseconds.
+fn pause(backouts: u32, limits: &super::Limits) -> i64 {
+    let doublings = backouts.saturating_sub(1).min(30);
+    limits
+        .retry_ms
+        .saturating_mul(1 << doublings)
+        .min(limits.retry_max_ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::Limits;
+
+    #[test]
+    fn pauses_double_up_to_a_minute() {
+        let limits = Limits::default();
+        let pauses: Vec<i64> = (1..9).map(|backouts| pause(backouts, &limits)).collect();
+        assert_eq!(pauses, [1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000]);
+        assert_eq!(pause(u32::MAX, &limits), 60000);
+    }
+}

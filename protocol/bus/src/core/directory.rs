@@ -1,0 +1,247 @@
+//! Which names there are, and what they lead to.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pillarbox_messages::{Destination, DestinationKind};
+
+use super::{
+    Core, ERROR_QUEUE,
+    queue::{Queue, QueueKind},
+    unit::{Definition, Entry, QueueId},
+};
+use crate::error::BusError;
+
+/// The longest destination name, in bytes.
+const MAX_NAME: usize = 255;
+
+/// Names and what they lead to.
+#[derive(Debug, Default)]
+pub(crate) struct Directory {
+    /// Topics that exist by definition. Others exist while they have a subscription.
+    pub(super) topics: BTreeMap<String, QueueId>,
+    queues: BTreeMap<String, QueueId>,
+    temporary: BTreeMap<String, QueueId>,
+    durables: BTreeMap<(String, String), QueueId>,
+    /// Topics' subscriptions.
+    routes: BTreeMap<String, BTreeSet<QueueId>>,
+}
+
+impl Directory {
+    /// Whether messages may be sent there.
+    pub(super) fn knows(&self, destination: &Destination) -> bool {
+        let name = destination.name();
+        match destination.kind() {
+            DestinationKind::Topic => {
+                self.topics.contains_key(name) || self.routes.contains_key(name)
+            }
+            DestinationKind::Queue => !name.starts_with('~') && self.queues.contains_key(name),
+            DestinationKind::TemporaryQueue => self.temporary.contains_key(name),
+        }
+    }
+
+    /// The queues that a message sent there comes to.
+    pub(super) fn targets(&self, destination: &Destination) -> Vec<QueueId> {
+        let name = destination.name();
+        match destination.kind() {
+            DestinationKind::Topic => self
+                .routes
+                .get(name)
+                .into_iter()
+                .flatten()
+                .copied()
+                .collect(),
+            DestinationKind::Queue => self.queue(name).into_iter().collect(),
+            DestinationKind::TemporaryQueue => self.temporary(name).into_iter().collect(),
+        }
+    }
+
+    pub(super) fn queue(&self, name: &str) -> Option<QueueId> {
+        self.queues.get(name).copied()
+    }
+
+    pub(super) fn temporary(&self, name: &str) -> Option<QueueId> {
+        self.temporary.get(name).copied()
+    }
+
+    pub(super) fn durable(&self, client_id: &str, name: &str) -> Option<QueueId> {
+        self.durables
+            .get(&(client_id.to_owned(), name.to_owned()))
+            .copied()
+    }
+
+    fn insert(&mut self, id: QueueId, kind: &QueueKind) {
+        match kind {
+            QueueKind::Named { name, .. } => {
+                self.queues.insert(name.clone(), id);
+            }
+            QueueKind::Temporary { name } => {
+                self.temporary.insert(name.clone(), id);
+            }
+            QueueKind::Plain { topic } => self.add_route(topic, id),
+            QueueKind::Durable {
+                client_id,
+                name,
+                topic,
+            } => {
+                self.durables.insert((client_id.clone(), name.clone()), id);
+                self.add_route(topic, id);
+            }
+        }
+    }
+
+    fn remove(&mut self, id: QueueId, kind: &QueueKind) {
+        match kind {
+            QueueKind::Named { name, .. } => {
+                self.queues.remove(name);
+            }
+            QueueKind::Temporary { name } => {
+                self.temporary.remove(name);
+            }
+            QueueKind::Plain { topic } => self.remove_route(topic, id),
+            QueueKind::Durable {
+                client_id,
+                name,
+                topic,
+            } => {
+                self.durables.remove(&(client_id.clone(), name.clone()));
+                self.remove_route(topic, id);
+            }
+        }
+    }
+
+    fn add_route(&mut self, topic: &str, id: QueueId) {
+        self.routes.entry(topic.to_owned()).or_default().insert(id);
+    }
+
+    fn remove_route(&mut self, topic: &str, id: QueueId) {
+        if let Some(route) = self.routes.get_mut(topic) {
+            route.remove(&id);
+            if route.is_empty() {
+                self.routes.remove(topic);
+            }
+        }
+    }
+}
+
+impl Core {
+    /// Makes a queue; a lasting one is journaled.
+    pub(super) fn make_queue(&mut self, kind: QueueKind) -> QueueId {
+        let id = self.next_queue_id();
+        if let Some(definition) = definition_of(&kind) {
+            self.draft.write_synced(Entry::Define {
+                queue: id,
+                definition,
+            });
+        }
+        self.insert_queue(id, kind);
+        id
+    }
+
+    pub(super) fn insert_queue(&mut self, id: QueueId, kind: QueueKind) {
+        self.directory.insert(id, &kind);
+        self.queues.insert(id, Queue::new(kind));
+    }
+
+    /// Ends a queue with everything in it.
+    pub(super) fn drop_queue(&mut self, id: QueueId) {
+        let Some(queue) = self.queues.get(&id) else {
+            return;
+        };
+        let messages: Vec<_> = queue.messages.keys().copied().collect();
+        for message in messages {
+            self.remove_message(id, message);
+        }
+        if let Some(queue) = self.queues.remove(&id) {
+            self.directory.remove(id, &queue.kind);
+            if queue.kind.is_lasting() {
+                self.draft.write_synced(Entry::Remove { queue: id });
+            }
+        }
+    }
+
+    /// Makes a lasting destination if it isn't there.
+    pub(super) fn define(&mut self, destination: &Destination) -> Result<(), BusError> {
+        let name = destination.name();
+        check_name(name)?;
+        match destination.kind() {
+            DestinationKind::Topic if !self.directory.topics.contains_key(name) => {
+                let queue = self.next_queue_id();
+                let definition = Definition::Topic {
+                    name: name.to_owned(),
+                };
+                self.draft.write_synced(Entry::Define { queue, definition });
+                self.directory.topics.insert(name.to_owned(), queue);
+            }
+            DestinationKind::Queue if self.directory.queue(name).is_none() => {
+                self.make_queue(QueueKind::Named {
+                    name: name.to_owned(),
+                    passing: false,
+                });
+            }
+            DestinationKind::Topic | DestinationKind::Queue => {}
+            DestinationKind::TemporaryQueue => {
+                return Err(BusError::invalid(format!(
+                    "{destination} can only be made by its owner"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The error queue, made if it isn't there.
+    pub(super) fn error_queue(&mut self) -> QueueId {
+        match self.directory.queue(ERROR_QUEUE) {
+            Some(id) => id,
+            None => self.make_queue(QueueKind::Named {
+                name: ERROR_QUEUE.to_owned(),
+                passing: false,
+            }),
+        }
+    }
+
+    fn next_queue_id(&mut self) -> QueueId {
+        let id = QueueId(self.next_queue);
+        self.next_queue += 1;
+        id
+    }
+}
+
+/// What the log must know of a queue; `None` if it must know nothing.
+pub(super) fn definition_of(kind: &QueueKind) -> Option<Definition> {
+    match kind {
+        QueueKind::Named {
+            name,
+            passing: false,
+        } => Some(Definition::Queue { name: name.clone() }),
+        QueueKind::Durable {
+            client_id,
+            name,
+            topic,
+        } => Some(Definition::Durable {
+            client_id: client_id.clone(),
+            name: name.clone(),
+            topic: topic.clone(),
+        }),
+        QueueKind::Named { .. } | QueueKind::Plain { .. } | QueueKind::Temporary { .. } => None,
+    }
+}
+
+/// Refuses names that some bus would read as a pattern, a list or a path, and names of the system's own.
+pub(super) fn check_name(name: &str) -> Result<(), BusError> {
+    let bad_char = |c: char| c.is_control() || matches!(c, ',' | '*' | '>' | '#' | '/');
+    let bad_end = |c: char| c == ' ' || c == '.';
+    let problem = if name.is_empty() || name.len() > MAX_NAME {
+        "has not 1 to 255 bytes"
+    } else if name.starts_with('~') {
+        "starts with '~', which is the bus's own"
+    } else if name.contains(bad_char) {
+        "contains one of , * > # / or a control character"
+    } else if name.starts_with(bad_end) || name.ends_with(bad_end) {
+        "starts or ends with a space or a dot"
+    } else {
+        return Ok(());
+    };
+    Err(BusError::invalid(format!(
+        "destination name '{name}' {problem}"
+    )))
+}

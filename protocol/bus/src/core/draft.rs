@@ -1,0 +1,161 @@
+//! What a step has brought about so far.
+
+use std::collections::BTreeSet;
+
+use super::{
+    Core,
+    message::MessageId,
+    unit::{Entry, Place, QueueId, Unit},
+};
+use crate::embedded::connection::{ConnectionId, Event};
+
+/// What a step brought about.
+#[derive(Debug, Default)]
+pub(crate) struct Effects {
+    /// What must be written.
+    pub(crate) unit: Option<Unit>,
+    /// What must be told, in order for each connection.
+    pub(crate) events: Vec<Posted>,
+    /// Connections that ended.
+    pub(crate) closed: Vec<ConnectionId>,
+}
+
+/// An event on its way to a connection.
+#[derive(Debug)]
+pub(crate) struct Posted {
+    pub(crate) connection: ConnectionId,
+    /// The unit that must be written before; 0: none.
+    pub(crate) after: u64,
+    /// Whether handing the event over consumes its message.
+    pub(crate) auto: bool,
+    pub(crate) event: Event,
+}
+
+/// Effects in the making.
+#[derive(Debug, Default)]
+pub(crate) struct Draft {
+    entries: Vec<Entry>,
+    sync: bool,
+    /// Somebody waits for all earlier units, too.
+    barrier: bool,
+    events: Vec<Posted>,
+    closed: Vec<ConnectionId>,
+    /// Messages placed by this step: nobody may see them before its unit is written.
+    placed: Vec<(QueueId, MessageId)>,
+    /// Queues that may have something for somebody.
+    pub(super) dirty: BTreeSet<QueueId>,
+}
+
+impl Draft {
+    pub(super) fn post(&mut self, connection: ConnectionId, event: Event) {
+        self.events.push(Posted {
+            connection,
+            after: 0,
+            auto: false,
+            event,
+        });
+    }
+
+    pub(super) fn deliver(
+        &mut self,
+        connection: ConnectionId,
+        after: u64,
+        auto: bool,
+        event: Event,
+    ) {
+        self.events.push(Posted {
+            connection,
+            after,
+            auto,
+            event,
+        });
+    }
+
+    pub(super) fn close(&mut self, connection: ConnectionId) {
+        self.closed.push(connection);
+    }
+
+    /// Adds an entry that somebody waits for.
+    pub(super) fn write_synced(&mut self, entry: Entry) {
+        self.sync = true;
+        self.write(entry);
+    }
+
+    pub(super) fn write(&mut self, entry: Entry) {
+        self.entries.push(entry);
+    }
+
+    pub(super) fn write_ack(&mut self, queue: QueueId, id: MessageId) {
+        if let Some(Entry::Ack { queue: last, ids }) = self.entries.last_mut()
+            && *last == queue
+        {
+            ids.push(id);
+        } else {
+            self.entries.push(Entry::Ack {
+                queue,
+                ids: vec![id],
+            });
+        }
+    }
+
+    pub(super) fn write_count(&mut self, id: MessageId, place: Place) {
+        self.entries.push(Entry::Count { id, place });
+    }
+
+    /// Somebody waits for what has been written so far, if anything.
+    pub(super) fn need_sync(&mut self) {
+        self.sync = true;
+    }
+
+    /// Somebody waits for everything that has ever been written.
+    pub(super) fn need_barrier(&mut self) {
+        self.sync = true;
+        self.barrier = true;
+    }
+
+    pub(super) fn placed(&mut self, queue: QueueId, id: MessageId) {
+        self.placed.push((queue, id));
+        self.dirty.insert(queue);
+    }
+}
+
+impl Core {
+    /// Ends the step.
+    pub(super) fn finish(&mut self) -> Effects {
+        let draft = std::mem::take(&mut self.draft);
+        let barrier = draft.barrier && self.unsynced;
+        if draft.entries.is_empty() && !barrier {
+            return Effects {
+                unit: None,
+                events: draft.events,
+                closed: draft.closed,
+            };
+        }
+        self.unsynced = !draft.sync;
+        let number = self.next_unit;
+        self.next_unit += 1;
+        for (queue, id) in draft.placed {
+            let held = self
+                .queues
+                .get_mut(&queue)
+                .and_then(|queue| queue.messages.get_mut(&id));
+            if let Some(held) = held {
+                held.unit = number;
+            }
+        }
+        let mut events = draft.events;
+        for posted in &mut events {
+            posted.after = number;
+        }
+        let unit = Unit {
+            number,
+            sync: draft.sync,
+            entries: draft.entries,
+        };
+        Effects {
+            unit: Some(unit),
+            events,
+            closed: draft.closed,
+        }
+    }
+}

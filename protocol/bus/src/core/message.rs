@@ -1,0 +1,191 @@
+//! A message as the queue manager keeps it.
+
+use std::{fmt, num::ParseIntError, str::FromStr};
+
+use bytes::Bytes;
+use pillarbox_messages::Destination;
+
+/// The priority of a message that names none.
+pub(crate) const DEFAULT_PRIORITY: u8 = 4;
+/// The highest priority.
+pub(crate) const MAX_PRIORITY: u8 = 9;
+
+/// A message's identity, unique in its queue space for ever: `<boot>-<seq>`. Survives redelivery and moves.
+///
+/// Ordered by the time of the commit that brought the message in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MessageId {
+    /// How often the queue space had been opened when the message came.
+    pub boot: u64,
+    /// The message's number since then.
+    pub seq: u64,
+}
+
+impl fmt::Display for MessageId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.boot, self.seq)
+    }
+}
+
+/// One handing-out of one message to one subscription. A message that comes again has a new one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DeliveryId(pub u64);
+
+impl fmt::Display for DeliveryId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for DeliveryId {
+    type Err = ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIntError> {
+        text.parse().map(Self)
+    }
+}
+
+/// A message that a connection sends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewMessage {
+    /// Where to.
+    pub destination: Destination,
+    /// How the sender spelled the destination; receivers see exactly this.
+    pub destination_text: String,
+    /// The sender's own headers, in its order.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Bytes,
+    /// Whether it must survive a restart; `None`: as the destination does by default (queues and durable
+    /// subscriptions: yes).
+    pub persistent: Option<bool>,
+    /// 0 to 9, higher goes first.
+    pub priority: u8,
+    /// Not to be delivered before this time (ms since 1970).
+    pub not_before: Option<i64>,
+    /// Not to be delivered from this time on (ms since 1970).
+    pub expires_at: Option<i64>,
+    /// The sender's correlation id.
+    pub correlation_id: Option<String>,
+    /// Where the sender wants answers, in STOMP spelling.
+    pub reply_to: Option<String>,
+    /// The message group (`JMSXGroupID`).
+    pub group: Option<String>,
+}
+
+impl NewMessage {
+    /// A message without headers, of default priority, that never expires.
+    #[must_use]
+    pub fn new(destination: Destination, body: Bytes) -> Self {
+        Self {
+            destination_text: crate::spelling::to_stomp(&destination),
+            destination,
+            headers: Vec::new(),
+            body,
+            persistent: None,
+            priority: DEFAULT_PRIORITY,
+            not_before: None,
+            expires_at: None,
+            correlation_id: None,
+            reply_to: None,
+            group: None,
+        }
+    }
+
+    /// What the message costs in memory and in the log, in bytes (about).
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        size_of_parts(&self.headers, &self.body)
+    }
+}
+
+/// Why a message stands in an error queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reason {
+    /// Its destination does not exist.
+    Unroutable,
+    /// A consumer refused it for good.
+    Rejected,
+    /// It came back too often.
+    Backout,
+    /// It was too old.
+    Expired,
+    /// An administrator moved it.
+    Admin,
+}
+
+impl Reason {
+    /// The reason as a header value.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Unroutable => "unroutable",
+            Self::Rejected => "rejected",
+            Self::Backout => "backout",
+            Self::Expired => "expired",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+/// A message in the queue manager: never changed once it is there, and shared by all queues that hold it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueuedMessage {
+    /// Its identity.
+    pub id: MessageId,
+    /// The client id of the connection that sent it, stamped by the bus.
+    pub origin: String,
+    /// When it was committed (ms since 1970).
+    pub enqueued_at: i64,
+    /// Where it was sent to.
+    pub destination: Destination,
+    /// How the sender spelled that.
+    pub destination_text: String,
+    /// The sender's own headers, in its order.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Bytes,
+    /// Whether it survives a restart.
+    pub persistent: bool,
+    /// 0 to 9, higher goes first.
+    pub priority: u8,
+    /// Not delivered before this time (ms since 1970).
+    pub not_before: Option<i64>,
+    /// Not delivered from this time on (ms since 1970).
+    pub expires_at: Option<i64>,
+    /// The sender's correlation id.
+    pub correlation_id: Option<String>,
+    /// Where the sender wants answers, in STOMP spelling.
+    pub reply_to: Option<String>,
+    /// The message group (`JMSXGroupID`).
+    pub group: Option<String>,
+    /// Where it stood before it was moved to an error queue.
+    pub original_destination: Option<String>,
+    /// Why it was moved there.
+    pub reason: Option<Reason>,
+}
+
+impl QueuedMessage {
+    /// What the message costs in memory and in the log, in bytes (about).
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        size_of_parts(&self.headers, &self.body)
+    }
+
+    /// Whether it may no longer be delivered.
+    #[must_use]
+    pub fn is_expired(&self, now_ms: i64) -> bool {
+        self.expires_at.is_some_and(|at| at <= now_ms)
+    }
+}
+
+/// Added to every message's size for its fixed parts and its place in the index.
+const FIXED_SIZE: usize = 256;
+
+fn size_of_parts(headers: &[(String, String)], body: &Bytes) -> u64 {
+    let headers: usize = headers
+        .iter()
+        .map(|(name, value)| name.len() + value.len())
+        .sum();
+    (FIXED_SIZE + headers + body.len()) as u64
+}

@@ -1,0 +1,132 @@
+//! Starting from a log, and writing messages again for its sake.
+
+use std::sync::Arc;
+
+use pillarbox_messages::Destination;
+
+use super::{
+    Core, Effects,
+    draft::Draft,
+    message::{MessageId, QueuedMessage},
+    queue::QueueKind,
+    unit::{Definition, Entry, Place, QueueId},
+};
+use crate::error::BusError;
+
+impl Core {
+    /// Takes an entry of an earlier start's log, in the log's order. There is no time yet: whatever waits for one
+    /// is looked at by [`Core::start`].
+    pub(crate) fn replay(&mut self, entry: Entry) {
+        match entry {
+            Entry::Boot(boot) => self.boot = self.boot.max(boot),
+            Entry::Define { queue, definition } => self.replay_definition(queue, definition),
+            Entry::Remove { queue } => self.drop_queue(queue),
+            Entry::Put { message, places } => {
+                for place in places {
+                    self.replay_place(&message, place);
+                }
+            }
+            Entry::Ack { queue, ids } => {
+                for id in ids {
+                    self.remove_message(queue, id);
+                }
+            }
+            Entry::Count { id, place } => {
+                let queue = self.queues.get(&place.queue);
+                let message = queue.and_then(|queue| queue.messages.get(&id));
+                if let Some(message) = message.map(|held| Arc::clone(&held.message)) {
+                    self.replay_place(&message, place);
+                }
+            }
+        }
+        // What replaying would write is written already.
+        self.draft = Draft::default();
+    }
+
+    /// Begins a new life after the log has been replayed. The effects' unit comes before anything else.
+    ///
+    /// # Errors
+    /// What is wrong with a destination or subscription that is to be made.
+    pub(crate) fn start(
+        &mut self,
+        now_ms: i64,
+        destinations: &[Destination],
+        durable_subscriptions: &[(String, String, Destination)],
+    ) -> Result<Effects, BusError> {
+        self.now = now_ms;
+        self.boot += 1;
+        self.draft.write_synced(Entry::Boot(self.boot));
+        self.error_queue();
+        for destination in destinations {
+            self.define(destination)?;
+        }
+        for (client_id, name, topic) in durable_subscriptions {
+            self.register_durable(client_id, name, topic)?;
+        }
+        self.pass_time();
+        Ok(self.finish())
+    }
+
+    /// Writes messages again, as they are now, where they still are.
+    pub(super) fn relocate(&mut self, places: &[(MessageId, QueueId)]) {
+        let mut group: Option<(Arc<QueuedMessage>, Vec<Place>)> = None;
+        for (id, queue_id) in places {
+            let queue = self.queues.get(queue_id);
+            let Some(held) = queue.and_then(|queue| queue.messages.get(id)) else {
+                continue;
+            };
+            if !held.stored {
+                continue;
+            }
+            let place = held.place(*queue_id);
+            match &mut group {
+                Some((message, places)) if Arc::ptr_eq(message, &held.message) => {
+                    places.push(place)
+                }
+                _ => {
+                    let next = (Arc::clone(&held.message), vec![place]);
+                    if let Some((message, places)) = group.replace(next) {
+                        self.draft.write_synced(Entry::Put { message, places });
+                    }
+                }
+            }
+        }
+        if let Some((message, places)) = group {
+            self.draft.write_synced(Entry::Put { message, places });
+        }
+    }
+
+    fn replay_definition(&mut self, queue: QueueId, definition: Definition) {
+        self.next_queue = self.next_queue.max(queue.0.saturating_add(1));
+        let kind = match definition {
+            Definition::Topic { name } => {
+                self.directory.topics.insert(name, queue);
+                return;
+            }
+            Definition::Queue { name } => QueueKind::Named {
+                name,
+                passing: false,
+            },
+            Definition::Durable {
+                client_id,
+                name,
+                topic,
+            } => QueueKind::Durable {
+                client_id,
+                name,
+                topic,
+            },
+        };
+        // Segments repeat the definitions.
+        if !self.queues.contains_key(&queue) {
+            self.insert_queue(queue, kind);
+        }
+    }
+
+    fn replay_place(&mut self, message: &Arc<QueuedMessage>, place: Place) {
+        if self.queues.contains_key(&place.queue) {
+            self.remove_message(place.queue, message.id);
+            self.hold(message, place, true);
+        }
+    }
+}

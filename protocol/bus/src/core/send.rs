@@ -1,0 +1,329 @@
+//! Sending: from a message to the queues that keep it.
+
+use std::sync::Arc;
+
+use pillarbox_messages::DestinationKind;
+
+use super::{
+    Core, Counters,
+    message::{MAX_PRIORITY, MessageId, NewMessage, QueuedMessage, Reason},
+    queue::{Held, QueueKind, State},
+    unit::{Entry, Place, QueueId},
+};
+use crate::{
+    embedded::connection::{ConnectionId, Event, Token},
+    error::BusError,
+    spelling,
+};
+
+/// The longest correlation id, in bytes.
+const MAX_CORRELATION_ID: usize = 255;
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sent {
+    id: MessageId,
+    unroutable: bool,
+}
+
+impl Core {
+    pub(super) fn send(
+        &mut self,
+        connection: ConnectionId,
+        message: NewMessage,
+        transaction: Option<u64>,
+        token: Token,
+    ) {
+        if transaction.is_some() {
+            let done = self.stage_send(connection, transaction, message);
+            return self.answer_within(connection, transaction, token, done);
+        }
+        let done = self
+            .check_message(&message)
+            .and_then(|()| self.check_space(&[&message]));
+        if let Err(error) = done {
+            return self.answer(connection, token, Err(error));
+        }
+        let Sent { id, unroutable } = self.route(connection, message);
+        if token != 0 {
+            let event = Event::Done {
+                token,
+                message_id: Some(id),
+                unroutable,
+            };
+            self.draft.post(connection, event);
+        }
+    }
+
+    /// Refuses what could never be sent.
+    pub(super) fn check_message(&self, message: &NewMessage) -> Result<(), BusError> {
+        if message.size() > self.limits.message_bytes {
+            return Err(BusError::TooLarge {
+                what: "a message with its headers".to_owned(),
+                limit: self.limits.message_bytes,
+            });
+        }
+        if message.priority > MAX_PRIORITY {
+            return Err(BusError::invalid("a priority is 0 to 9"));
+        }
+        if message
+            .correlation_id
+            .as_ref()
+            .is_some_and(|id| id.len() > MAX_CORRELATION_ID)
+        {
+            return Err(BusError::TooLarge {
+                what: "a correlation id".to_owned(),
+                limit: MAX_CORRELATION_ID as u64,
+            });
+        }
+        match (message.expires_at, message.not_before) {
+            (Some(expires), Some(from)) if expires <= from => Err(BusError::invalid(
+                "the message would expire before it may be delivered",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses what there is no room for. Plain subscriptions have their own limits.
+    pub(super) fn check_space(&self, messages: &[&NewMessage]) -> Result<(), BusError> {
+        if let Some(reason) = &self.failed {
+            return Err(BusError::SpaceFailed(reason.clone()));
+        }
+        let mut wanted: u64 = 0;
+        for message in messages {
+            let keepers = self.keepers(message);
+            if keepers > 0 && !self.room && message.persistent != Some(false) {
+                return Err(BusError::NoSpace(
+                    "the disk has no room for the log".to_owned(),
+                ));
+            }
+            wanted = wanted.saturating_add(message.size().saturating_mul(keepers));
+        }
+        if wanted > 0 && self.held_bytes.saturating_add(wanted) > self.limits.capacity_bytes {
+            let capacity = self.limits.capacity_bytes;
+            let detail = format!("its {capacity} bytes are taken by messages not consumed yet");
+            return Err(BusError::NoSpace(detail));
+        }
+        Ok(())
+    }
+
+    /// How many queues will keep the message.
+    fn keepers(&self, message: &NewMessage) -> u64 {
+        if !self.directory.knows(&message.destination) {
+            return u64::from(message.destination.kind() == DestinationKind::Queue);
+        }
+        let targets = self.directory.targets(&message.destination);
+        targets
+            .into_iter()
+            .filter(|id| self.counts_for_capacity(*id))
+            .count() as u64
+    }
+
+    fn counts_for_capacity(&self, id: QueueId) -> bool {
+        let kind = self.queues.get(&id).map(|queue| &queue.kind);
+        kind.is_some_and(|kind| !matches!(kind, QueueKind::Plain { .. }))
+    }
+
+    /// Brings a checked message to where it belongs.
+    pub(super) fn route(&mut self, connection: ConnectionId, new: NewMessage) -> Sent {
+        let id = MessageId {
+            boot: self.boot,
+            seq: self.next_seq,
+        };
+        self.next_seq += 1;
+        self.counters.sent += 1;
+        let known = self.directory.knows(&new.destination);
+        let lost_queue = !known && new.destination.kind() == DestinationKind::Queue;
+        let targets = match (known, lost_queue) {
+            (true, _) => self.directory.targets(&new.destination),
+            (false, true) => vec![self.error_queue()],
+            (false, false) => Vec::new(),
+        };
+        if !known || targets.is_empty() {
+            self.counters.unroutable += 1;
+        }
+        let sent = Sent {
+            id,
+            unroutable: !known,
+        };
+        if targets.is_empty() {
+            return sent;
+        }
+        if new.expires_at.is_some_and(|at| at <= self.now) {
+            self.counters.expired += 1;
+            return sent;
+        }
+        let lasting = targets.iter().any(|queue| self.is_lasting(*queue));
+        let mut message = self.queued(connection, id, new, lasting);
+        if lost_queue {
+            to_error_queue(&mut message, Reason::Unroutable);
+        }
+        self.place(Arc::new(message), &targets);
+        sent
+    }
+
+    fn queued(
+        &self,
+        connection: ConnectionId,
+        id: MessageId,
+        new: NewMessage,
+        lasting: bool,
+    ) -> QueuedMessage {
+        let origin = self
+            .sessions
+            .get(&connection)
+            .map(|session| session.client_id.clone());
+        QueuedMessage {
+            id,
+            origin: origin.unwrap_or_default(),
+            enqueued_at: self.now,
+            destination: new.destination,
+            destination_text: new.destination_text,
+            headers: new.headers,
+            body: new.body,
+            persistent: new.persistent.unwrap_or(lasting),
+            priority: new.priority,
+            not_before: new.not_before,
+            expires_at: new.expires_at,
+            correlation_id: new.correlation_id,
+            reply_to: new.reply_to,
+            group: new.group,
+            original_destination: None,
+            reason: None,
+        }
+    }
+
+    fn is_lasting(&self, id: QueueId) -> bool {
+        self.queues
+            .get(&id)
+            .is_some_and(|queue| queue.kind.is_lasting())
+    }
+
+    /// Puts a message into queues, and into the log where it must outlive a restart.
+    fn place(&mut self, message: Arc<QueuedMessage>, targets: &[QueueId]) {
+        let stored: Vec<Place> = targets
+            .iter()
+            .filter(|queue| message.persistent && self.is_lasting(**queue))
+            .map(|queue| Place::fresh(*queue))
+            .collect();
+        for &queue in targets {
+            let place = Place::fresh(queue);
+            let is_stored = stored.contains(&place);
+            if self.make_way(queue, &message) {
+                self.hold(&message, place, is_stored);
+            }
+        }
+        if !stored.is_empty() {
+            self.draft.write_synced(Entry::Put {
+                message,
+                places: stored,
+            });
+        }
+    }
+
+    /// Puts a message into a queue.
+    pub(super) fn hold(&mut self, message: &Arc<QueuedMessage>, place: Place, stored: bool) {
+        let mut held = Held {
+            message: Arc::clone(message),
+            stored,
+            delivery_count: place.delivery_count,
+            backout_count: place.backout_count,
+            retry_at: place.retry_at,
+            state: State::Ready,
+            unit: 0,
+        };
+        let id = message.id;
+        if let Some(at) = held.waits_until(self.now) {
+            held.state = State::Scheduled(at);
+            self.due.insert((at, place.queue, id));
+        }
+        if let Some(at) = message.expires_at {
+            self.expiry.insert((at, place.queue, id));
+        }
+        if self.counts_for_capacity(place.queue) {
+            self.held_bytes = self.held_bytes.saturating_add(message.size());
+        }
+        if let Some(queue) = self.queues.get_mut(&place.queue) {
+            queue.insert(held);
+            self.held_messages += 1;
+        }
+        self.draft.placed(place.queue, id);
+    }
+
+    /// Takes a message out of a queue, and out of the log there.
+    pub(super) fn remove_message(&mut self, queue_id: QueueId, id: MessageId) -> Option<Held> {
+        let held = self.queues.get_mut(&queue_id)?.remove(id)?;
+        self.held_messages = self.held_messages.saturating_sub(1);
+        if let Some(at) = held.message.expires_at {
+            self.expiry.remove(&(at, queue_id, id));
+        }
+        if let State::Scheduled(at) = held.state {
+            self.due.remove(&(at, queue_id, id));
+        }
+        if self.counts_for_capacity(queue_id) {
+            self.held_bytes = self.held_bytes.saturating_sub(held.message.size());
+        }
+        if held.stored {
+            self.draft.write_ack(queue_id, id);
+        }
+        Some(held)
+    }
+
+    /// Moves a message to the error queue, in the same unit as whatever else this step does.
+    pub(super) fn move_to_error_queue(&mut self, queue: QueueId, id: MessageId, reason: Reason) {
+        let Some(held) = self.remove_message(queue, id) else {
+            return;
+        };
+        let mut message = Arc::unwrap_or_clone(held.message);
+        to_error_queue(&mut message, reason);
+        let target = self.error_queue();
+        let place = Place {
+            queue: target,
+            delivery_count: held.delivery_count,
+            backout_count: held.backout_count,
+            retry_at: None,
+        };
+        let message = Arc::new(message);
+        let stored = message.persistent && self.is_lasting(target);
+        self.hold(&message, place, stored);
+        if stored {
+            self.draft.write_synced(Entry::Put {
+                message,
+                places: vec![place],
+            });
+        }
+    }
+
+    /// Closes a plain subscription that does not keep up; `false` if the message has no place any more.
+    fn make_way(&mut self, id: QueueId, message: &QueuedMessage) -> bool {
+        let Some(queue) = self.queues.get(&id) else {
+            return false;
+        };
+        let QueueKind::Plain { topic } = &queue.kind else {
+            return true;
+        };
+        let bytes = queue.bytes.saturating_add(message.size());
+        if queue.messages.len() < self.limits.plain_messages && bytes <= self.limits.plain_bytes {
+            return true;
+        }
+        let Counters { slow_consumers, .. } = &mut self.counters;
+        *slow_consumers += 1;
+        let destination = pillarbox_messages::Destination::topic(topic);
+        let (messages, bytes) = (self.limits.plain_messages, self.limits.plain_bytes);
+        let limit = format!("{messages} messages or {bytes} bytes");
+        let reason = BusError::SlowConsumer { destination, limit };
+        for consumer in queue.consumers.clone() {
+            self.close_subscription(consumer.connection, consumer.subscription, reason.clone());
+        }
+        false
+    }
+}
+
+fn to_error_queue(message: &mut QueuedMessage, reason: Reason) {
+    if message.original_destination.is_none() {
+        message.original_destination = Some(spelling::to_stomp(&message.destination));
+    }
+    message.reason = Some(reason);
+    message.expires_at = None;
+    message.not_before = None;
+}

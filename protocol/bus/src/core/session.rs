@@ -1,0 +1,178 @@
+//! Connections: their coming, and every way of going.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{
+    Core,
+    consume::{Back, Flight},
+    message::DeliveryId,
+    transaction::Transaction,
+    unit::QueueId,
+};
+use crate::{
+    embedded::connection::{AckMode, ConnectionId, Event, Token},
+    error::BusError,
+};
+
+/// A live connection.
+#[derive(Debug, Default)]
+pub(super) struct Session {
+    pub(super) client_id: String,
+    pub(super) subscriptions: BTreeMap<u64, SessionSubscription>,
+    /// What it has not acknowledged, oldest first.
+    pub(super) flights: BTreeMap<DeliveryId, Flight>,
+    pub(super) transactions: BTreeMap<u64, Transaction>,
+}
+
+/// A connection's subscription.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SessionSubscription {
+    pub(super) queue: QueueId,
+    pub(super) ack: AckMode,
+}
+
+impl Session {
+    /// The deliveries of one subscription, oldest first.
+    pub(super) fn flights_of(&self, subscription: u64) -> Vec<DeliveryId> {
+        let own = self
+            .flights
+            .iter()
+            .filter(|(_, flight)| flight.subscription == subscription);
+        own.map(|(delivery, _)| *delivery).collect()
+    }
+}
+
+impl Core {
+    pub(super) fn open(&mut self, connection: ConnectionId, client_id: String) {
+        if let Some(reason) = &self.failed {
+            let reason = BusError::SpaceFailed(reason.clone());
+            self.draft.post(connection, Event::Closed { reason });
+            self.draft.close(connection);
+            return;
+        }
+        self.sessions.insert(
+            connection,
+            Session {
+                client_id,
+                ..Session::default()
+            },
+        );
+    }
+
+    /// The connection is gone: what it had returns; the oldest delivery of each subscription counts, since that
+    /// is the one its consumer was at.
+    pub(super) fn lost(&mut self, connection: ConnectionId, reason: BusError) {
+        let Some(session) = self.sessions.get(&connection) else {
+            return;
+        };
+        let mut blamed = BTreeSet::new();
+        let mut seen = BTreeSet::new();
+        for (delivery, flight) in &session.flights {
+            let subscription = session.subscriptions.get(&flight.subscription);
+            let auto = subscription.is_some_and(|s| s.ack == AckMode::Auto);
+            if !auto && seen.insert(flight.subscription) {
+                blamed.insert(*delivery);
+            }
+        }
+        self.end_session(connection, reason, &blamed);
+    }
+
+    pub(super) fn disconnect(&mut self, connection: ConnectionId, token: Token) {
+        self.give_everything_back(connection, &BTreeSet::new());
+        self.draft.need_barrier();
+        self.answer(connection, token, Ok(()));
+        self.end_session(connection, BusError::Closed, &BTreeSet::new());
+    }
+
+    /// A bus that stops is nobody's fault.
+    pub(super) fn shut_down(&mut self) {
+        self.end_all(&BusError::Closed);
+    }
+
+    /// Nothing can be written any more: whoever waits is told, and everything ends. What is on the disk is what
+    /// counts.
+    pub(super) fn fail_space(&mut self, reason: String) {
+        self.end_all(&BusError::SpaceFailed(reason.clone()));
+        self.failed = Some(reason);
+    }
+
+    fn end_all(&mut self, reason: &BusError) {
+        let connections: Vec<_> = self.sessions.keys().copied().collect();
+        for connection in connections {
+            self.end_session(connection, reason.clone(), &BTreeSet::new());
+        }
+    }
+
+    fn end_session(
+        &mut self,
+        connection: ConnectionId,
+        reason: BusError,
+        blamed: &BTreeSet<DeliveryId>,
+    ) {
+        self.give_everything_back(connection, blamed);
+        self.draft.post(connection, Event::Closed { reason });
+        self.draft.close(connection);
+        if let Some(session) = self.sessions.remove(&connection) {
+            for number in session.transactions.keys() {
+                self.timeouts
+                    .retain(|(_, of, open)| (*of, *open) != (connection, *number));
+            }
+        }
+    }
+
+    /// Ends all subscriptions, with everything in flight returned.
+    fn give_everything_back(&mut self, connection: ConnectionId, blamed: &BTreeSet<DeliveryId>) {
+        let Some(session) = self.sessions.get(&connection) else {
+            return;
+        };
+        let subscriptions: Vec<_> = session.subscriptions.keys().copied().collect();
+        for subscription in subscriptions {
+            self.detach(connection, subscription, blamed);
+        }
+    }
+
+    /// Ends a subscription: what it has in flight returns; a queue that only it kept alive ends.
+    pub(super) fn detach(
+        &mut self,
+        connection: ConnectionId,
+        subscription: u64,
+        blamed: &BTreeSet<DeliveryId>,
+    ) -> Option<QueueId> {
+        let session = self.sessions.get_mut(&connection)?;
+        let flights = session.flights_of(subscription);
+        let queue_id = session.subscriptions.remove(&subscription)?.queue;
+        if let Some(queue) = self.queues.get_mut(&queue_id) {
+            queue.remove_consumer(connection, subscription);
+        }
+        for delivery in flights {
+            let back = if blamed.contains(&delivery) {
+                Back::Counted
+            } else {
+                Back::Uncounted
+            };
+            self.give_back(connection, delivery, back);
+        }
+        let queue = self.queues.get(&queue_id)?;
+        if queue.kind.ends_unused() && queue.consumers.is_empty() {
+            self.drop_queue(queue_id);
+        }
+        Some(queue_id)
+    }
+
+    /// Ends a subscription against its owner's will.
+    pub(super) fn close_subscription(
+        &mut self,
+        connection: ConnectionId,
+        subscription: u64,
+        reason: BusError,
+    ) {
+        self.detach(connection, subscription, &BTreeSet::new());
+        self.draft.post(
+            connection,
+            Event::SubscriptionClosed {
+                subscription,
+                reason,
+            },
+        );
+    }
+}

@@ -1,0 +1,266 @@
+//! Subscribing: which queue a subscription takes from, and the end of subscriptions.
+
+use std::collections::BTreeSet;
+
+use pillarbox_messages::{Destination, DestinationKind};
+
+use super::{
+    Core,
+    directory::check_name,
+    queue::{Consumer, QueueKind},
+    session::SessionSubscription,
+    unit::QueueId,
+};
+use crate::{
+    embedded::connection::{AckMode, ConnectionId, Token, temporary_prefix},
+    error::BusError,
+};
+
+/// What somebody wants to subscribe to.
+#[derive(Clone, Debug)]
+pub(super) struct Wish {
+    pub(super) subscription: u64,
+    pub(super) destination: Destination,
+    pub(super) durable: Option<String>,
+    pub(super) ack: AckMode,
+    pub(super) prefetch: u32,
+}
+
+impl Core {
+    pub(super) fn subscribe(&mut self, connection: ConnectionId, wish: Wish, token: Token) {
+        let queue_id = match self.find_queue(connection, &wish) {
+            Ok(queue_id) => queue_id,
+            Err(error) => return self.answer(connection, token, Err(error)),
+        };
+        let consumer = Consumer {
+            connection,
+            subscription: wish.subscription,
+            ack: wish.ack,
+            prefetch: wish.prefetch.min(self.limits.prefetch),
+            in_flight: 0,
+        };
+        if let Some(queue) = self.queues.get_mut(&queue_id) {
+            queue.consumers.push_back(consumer);
+        }
+        if let Some(session) = self.sessions.get_mut(&connection) {
+            let subscription = SessionSubscription {
+                queue: queue_id,
+                ack: wish.ack,
+            };
+            session
+                .subscriptions
+                .insert(wish.subscription, subscription);
+        }
+        self.draft.dirty.insert(queue_id);
+        self.answer(connection, token, Ok(()));
+    }
+
+    pub(super) fn unsubscribe(
+        &mut self,
+        connection: ConnectionId,
+        subscription: u64,
+    ) -> Result<(), BusError> {
+        let known = self
+            .sessions
+            .get(&connection)
+            .map(|session| &session.subscriptions);
+        if !known.is_some_and(|subscriptions| subscriptions.contains_key(&subscription)) {
+            return Err(BusError::invalid("there is no subscription of this number"));
+        }
+        self.detach(connection, subscription, &BTreeSet::new());
+        Ok(())
+    }
+
+    /// Deletes a durable subscription of this client.
+    pub(super) fn cancel_durable(
+        &mut self,
+        connection: ConnectionId,
+        name: String,
+    ) -> Result<(), BusError> {
+        let session = self.sessions.get(&connection).ok_or(BusError::Closed)?;
+        let client_id = session.client_id.clone();
+        let Some(queue_id) = self.directory.durable(&client_id, &name) else {
+            let detail = format!("client '{client_id}' has no durable subscription '{name}'");
+            return Err(BusError::invalid(detail));
+        };
+        let consumers = self
+            .queues
+            .get(&queue_id)
+            .map(|queue| queue.consumers.clone());
+        let consumers = consumers.unwrap_or_default();
+        if consumers
+            .iter()
+            .any(|consumer| consumer.connection != connection)
+        {
+            return Err(BusError::SubscriptionInUse { client_id, name });
+        }
+        for consumer in consumers {
+            self.detach(connection, consumer.subscription, &BTreeSet::new());
+        }
+        self.drop_queue(queue_id);
+        Ok(())
+    }
+
+    /// Makes a durable subscription before its client comes, so that it misses nothing.
+    pub(super) fn register_durable(
+        &mut self,
+        client_id: &str,
+        name: &str,
+        destination: &Destination,
+    ) -> Result<QueueId, BusError> {
+        let (client_id, name, topic) = (
+            client_id.to_owned(),
+            name.to_owned(),
+            destination.name().to_owned(),
+        );
+        let Some(queue_id) = self.directory.durable(&client_id, &name) else {
+            check_name(&topic)?;
+            return Ok(self.make_queue(QueueKind::Durable {
+                client_id,
+                name,
+                topic,
+            }));
+        };
+        match self.queues.get(&queue_id).map(|queue| &queue.kind) {
+            Some(QueueKind::Durable {
+                topic: existing, ..
+            }) if *existing != topic => Err(BusError::SubscriptionMismatch {
+                client_id,
+                name,
+                existing: Destination::topic(existing),
+                requested: destination.clone(),
+            }),
+            _ => Ok(queue_id),
+        }
+    }
+
+    /// The queue to take from, made if this is what its kind is about.
+    fn find_queue(&mut self, connection: ConnectionId, wish: &Wish) -> Result<QueueId, BusError> {
+        self.check_wish(connection, wish)?;
+        let name = wish.destination.name();
+        match (wish.destination.kind(), &wish.durable) {
+            (DestinationKind::Topic, None) => {
+                self.check_exists(&wish.destination)?;
+                Ok(self.make_queue(QueueKind::Plain {
+                    topic: name.to_owned(),
+                }))
+            }
+            (DestinationKind::Topic, Some(durable)) => {
+                self.durable_queue(connection, durable, &wish.destination)
+            }
+            (DestinationKind::Queue, None) => {
+                if let Some(queue) = self.directory.queue(name) {
+                    return Ok(queue);
+                }
+                self.check_exists(&wish.destination)?;
+                Ok(self.make_queue(QueueKind::Named {
+                    name: name.to_owned(),
+                    passing: true,
+                }))
+            }
+            (DestinationKind::TemporaryQueue, None) => self.temporary_queue(connection, name),
+            (DestinationKind::Queue | DestinationKind::TemporaryQueue, Some(_)) => Err(
+                BusError::invalid("only a topic can have a durable subscription"),
+            ),
+        }
+    }
+
+    fn check_wish(&self, connection: ConnectionId, wish: &Wish) -> Result<(), BusError> {
+        let session = self.sessions.get(&connection).ok_or(BusError::Closed)?;
+        if session.subscriptions.contains_key(&wish.subscription) {
+            return Err(BusError::invalid(
+                "there is a subscription of this number already",
+            ));
+        }
+        if session.subscriptions.len() >= self.limits.subscriptions {
+            let detail = format!(
+                "a connection has at most {} subscriptions",
+                self.limits.subscriptions
+            );
+            return Err(BusError::Refused {
+                name: "LIMIT".to_owned(),
+                detail,
+            });
+        }
+        if wish.prefetch == 0 {
+            return Err(BusError::invalid(
+                "a subscription needs a prefetch of at least 1",
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_exists(&self, destination: &Destination) -> Result<(), BusError> {
+        if self.directory.knows(destination) {
+            return Ok(());
+        }
+        if check_name(destination.name()).is_ok() && self.templates.fits(destination) {
+            return Ok(());
+        }
+        Err(BusError::UnknownDestination {
+            destination: destination.clone(),
+            remedy:
+                "the bus makes the destinations of its server's repository.toml when it starts: \
+                     name it there and restart the server"
+                    .to_owned(),
+        })
+    }
+
+    fn durable_queue(
+        &mut self,
+        connection: ConnectionId,
+        name: &str,
+        destination: &Destination,
+    ) -> Result<QueueId, BusError> {
+        let session = self.sessions.get(&connection).ok_or(BusError::Closed)?;
+        let client_id = session.client_id.clone();
+        if client_id.is_empty() {
+            return Err(BusError::invalid(
+                "a durable subscription needs a client id",
+            ));
+        }
+        if self.directory.durable(&client_id, name).is_none() {
+            self.check_exists(destination)?;
+            self.check_room()?;
+        }
+        let queue_id = self.register_durable(&client_id, name, destination)?;
+        let in_use = self
+            .queues
+            .get(&queue_id)
+            .is_some_and(|queue| !queue.consumers.is_empty());
+        if in_use {
+            return Err(BusError::SubscriptionInUse {
+                client_id,
+                name: name.to_owned(),
+            });
+        }
+        Ok(queue_id)
+    }
+
+    fn check_room(&self) -> Result<(), BusError> {
+        if self.room {
+            return Ok(());
+        }
+        Err(BusError::NoSpace(
+            "the disk has no room for the log".to_owned(),
+        ))
+    }
+
+    fn temporary_queue(
+        &mut self,
+        connection: ConnectionId,
+        name: &str,
+    ) -> Result<QueueId, BusError> {
+        if !name.starts_with(&temporary_prefix(self.boot, connection)) {
+            return Err(BusError::invalid(
+                "only its owner takes from a temporary queue",
+            ));
+        }
+        if self.directory.temporary(name).is_some() {
+            return Err(BusError::invalid("a temporary queue has one subscription"));
+        }
+        Ok(self.make_queue(QueueKind::Temporary {
+            name: name.to_owned(),
+        }))
+    }
+}

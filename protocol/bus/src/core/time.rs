@@ -1,0 +1,40 @@
+//! What time alone brings about: scheduled messages become ready, old ones expire, transactions time out.
+
+use super::{Core, queue::State};
+
+impl Core {
+    pub(super) fn pass_time(&mut self) {
+        self.wake_scheduled();
+        self.expire();
+        self.time_out_transactions();
+    }
+
+    fn wake_scheduled(&mut self) {
+        while let Some(&(at, queue_id, id)) = self.due.first()
+            && at <= self.now
+        {
+            self.due.pop_first();
+            if let Some(queue) = self.queues.get_mut(&queue_id) {
+                queue.set_state(id, State::Ready);
+                self.draft.dirty.insert(queue_id);
+            }
+        }
+    }
+
+    /// A message in flight is left alone: it is consumed, or expires when it comes back.
+    fn expire(&mut self) {
+        while let Some(&(at, queue_id, id)) = self.expiry.first()
+            && at <= self.now
+        {
+            self.expiry.pop_first();
+            let held = self
+                .queues
+                .get(&queue_id)
+                .and_then(|queue| queue.messages.get(&id));
+            if held.is_some_and(|held| !matches!(held.state, State::InFlight(_))) {
+                self.remove_message(queue_id, id);
+                self.counters.expired += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! Transactions: sends and acknowledgements that are one unit, or never were.
+
+use super::{
+    Core,
+    consume::Back,
+    message::{DeliveryId, NewMessage},
+};
+use crate::{
+    embedded::connection::{ConnectionId, Token},
+    error::BusError,
+};
+
+/// What an open transaction has gathered.
+#[derive(Debug, Default)]
+pub(super) struct Transaction {
+    sends: Vec<NewMessage>,
+    acks: Vec<DeliveryId>,
+    /// Each with whether it goes to the error queue.
+    nacks: Vec<(DeliveryId, bool)>,
+    bytes: u64,
+    deadline: i64,
+    /// Something in it has failed: its commit will fail with this.
+    doom: Option<BusError>,
+}
+
+impl Transaction {
+    fn actions(&self) -> usize {
+        self.sends.len() + self.acks.len() + self.nacks.len()
+    }
+}
+
+impl Core {
+    pub(super) fn begin(&mut self, connection: ConnectionId, number: u64) -> Result<(), BusError> {
+        let session = self.sessions.get_mut(&connection).ok_or(BusError::Closed)?;
+        if session.transactions.contains_key(&number) {
+            return Err(BusError::invalid(
+                "there is an open transaction of this name already",
+            ));
+        }
+        if session.transactions.len() >= self.limits.transactions {
+            let detail = format!(
+                "a connection has at most {} open transactions",
+                self.limits.transactions
+            );
+            return Err(BusError::Refused {
+                name: "LIMIT".to_owned(),
+                detail,
+            });
+        }
+        let deadline = self.now.saturating_add(self.limits.transaction_ms);
+        session.transactions.insert(
+            number,
+            Transaction {
+                deadline,
+                ..Transaction::default()
+            },
+        );
+        self.timeouts.insert((deadline, connection, number));
+        Ok(())
+    }
+
+    pub(super) fn stage_send(
+        &mut self,
+        connection: ConnectionId,
+        number: Option<u64>,
+        message: NewMessage,
+    ) -> Result<(), BusError> {
+        self.check_message(&message)?;
+        let limit = self.limits.unit_bytes;
+        let transaction = self.extend(connection, number.unwrap_or_default(), 1)?;
+        transaction.bytes = transaction.bytes.saturating_add(message.size());
+        if transaction.bytes > limit {
+            return Err(BusError::TooLarge {
+                what: "a transaction".to_owned(),
+                limit,
+            });
+        }
+        transaction.sends.push(message);
+        Ok(())
+    }
+
+    pub(super) fn stage_acks(
+        &mut self,
+        connection: ConnectionId,
+        number: u64,
+        deliveries: &[DeliveryId],
+    ) -> Result<(), BusError> {
+        let transaction = self.extend(connection, number, deliveries.len())?;
+        transaction.acks.extend_from_slice(deliveries);
+        self.bind(connection, number, deliveries);
+        Ok(())
+    }
+
+    pub(super) fn stage_nacks(
+        &mut self,
+        connection: ConnectionId,
+        number: u64,
+        deliveries: &[DeliveryId],
+        reject: bool,
+    ) -> Result<(), BusError> {
+        let transaction = self.extend(connection, number, deliveries.len())?;
+        transaction
+            .nacks
+            .extend(deliveries.iter().map(|delivery| (*delivery, reject)));
+        self.bind(connection, number, deliveries);
+        Ok(())
+    }
+
+    /// Does everything in the transaction in this one step, that is: in one unit.
+    pub(super) fn commit(&mut self, connection: ConnectionId, number: u64) -> Result<(), BusError> {
+        let mut transaction = self.take_transaction(connection, number)?;
+        let checked = match transaction.doom.take() {
+            Some(error) => Err(error),
+            None => self.check_commit(connection, &transaction),
+        };
+        if let Err(error) = checked {
+            let back = match error {
+                BusError::TransactionTimedOut => Back::Counted,
+                _ => Back::Later,
+            };
+            self.undo(connection, &transaction, back);
+            return Err(error);
+        }
+        for message in transaction.sends {
+            self.route(connection, message);
+        }
+        for delivery in transaction.acks {
+            self.consume(connection, delivery);
+        }
+        for (delivery, reject) in transaction.nacks {
+            self.refuse(connection, delivery, reject);
+        }
+        self.draft.need_sync();
+        Ok(())
+    }
+
+    pub(super) fn abort(&mut self, connection: ConnectionId, number: u64) -> Result<(), BusError> {
+        let transaction = self.take_transaction(connection, number)?;
+        self.undo(connection, &transaction, Back::Counted);
+        match transaction.doom {
+            Some(error @ BusError::TransactionTimedOut) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Tells what became of a command; a failure within a transaction dooms that.
+    pub(super) fn answer_within(
+        &mut self,
+        connection: ConnectionId,
+        transaction: Option<u64>,
+        token: Token,
+        done: Result<(), BusError>,
+    ) {
+        if let (Err(error), Some(number)) = (&done, transaction) {
+            let open = self
+                .sessions
+                .get_mut(&connection)
+                .map(|session| &mut session.transactions);
+            if let Some(transaction) = open.and_then(|open| open.get_mut(&number)) {
+                transaction.doom.get_or_insert_with(|| error.clone());
+            }
+        }
+        self.answer(connection, token, done);
+    }
+
+    /// What was staged in transactions that are open for too long is undone. They stay as tombstones, so that
+    /// whoever still works on one is told what happened.
+    pub(super) fn time_out_transactions(&mut self) {
+        while let Some(&(at, connection, number)) = self.timeouts.first()
+            && at <= self.now
+        {
+            self.timeouts.pop_first();
+            let open = self
+                .sessions
+                .get_mut(&connection)
+                .map(|session| &mut session.transactions);
+            let Some(transaction) = open.and_then(|open| open.get_mut(&number)) else {
+                continue;
+            };
+            let doom = Some(BusError::TransactionTimedOut);
+            let tombstone = Transaction {
+                doom,
+                ..Transaction::default()
+            };
+            let gathered = std::mem::replace(transaction, tombstone);
+            self.undo(connection, &gathered, Back::Counted);
+        }
+    }
+
+    fn check_commit(
+        &self,
+        connection: ConnectionId,
+        transaction: &Transaction,
+    ) -> Result<(), BusError> {
+        let flights = self
+            .sessions
+            .get(&connection)
+            .map(|session| &session.flights);
+        let flights = flights.ok_or(BusError::Closed)?;
+        let nacks = transaction.nacks.iter().map(|(delivery, _)| delivery);
+        for delivery in transaction.acks.iter().chain(nacks) {
+            if !flights.contains_key(delivery) {
+                return Err(BusError::StaleAck);
+            }
+        }
+        let sends: Vec<&NewMessage> = transaction.sends.iter().collect();
+        self.check_space(&sends)
+    }
+
+    /// An open transaction that may take so many more actions.
+    fn extend(
+        &mut self,
+        connection: ConnectionId,
+        number: u64,
+        more: usize,
+    ) -> Result<&mut Transaction, BusError> {
+        let limit = self.limits.transaction_actions;
+        let session = self.sessions.get_mut(&connection).ok_or(BusError::Closed)?;
+        let transaction = session
+            .transactions
+            .get_mut(&number)
+            .ok_or(BusError::TransactionUnknown)?;
+        if let Some(error) = &transaction.doom {
+            return Err(error.clone());
+        }
+        if transaction.actions().saturating_add(more) > limit {
+            let detail = format!("a transaction has at most {limit} sends and acknowledgements");
+            return Err(BusError::Refused {
+                name: "LIMIT".to_owned(),
+                detail,
+            });
+        }
+        Ok(transaction)
+    }
+
+    /// Keeps the deliveries for the transaction.
+    fn bind(&mut self, connection: ConnectionId, number: u64, deliveries: &[DeliveryId]) {
+        let Some(session) = self.sessions.get_mut(&connection) else {
+            return;
+        };
+        for delivery in deliveries {
+            if let Some(flight) = session.flights.get_mut(delivery) {
+                flight.transaction = Some(number);
+            }
+        }
+    }
+
+    fn take_transaction(
+        &mut self,
+        connection: ConnectionId,
+        number: u64,
+    ) -> Result<Transaction, BusError> {
+        let session = self.sessions.get_mut(&connection).ok_or(BusError::Closed)?;
+        let transaction = session
+            .transactions
+            .remove(&number)
+            .ok_or(BusError::TransactionUnknown)?;
+        self.timeouts
+            .remove(&(transaction.deadline, connection, number));
+        Ok(transaction)
+    }
+
+    fn undo(&mut self, connection: ConnectionId, transaction: &Transaction, back: Back) {
+        let nacks = transaction.nacks.iter().map(|(delivery, _)| delivery);
+        for delivery in transaction.acks.iter().chain(nacks) {
+            self.give_back(connection, *delivery, back);
+        }
+    }
+}

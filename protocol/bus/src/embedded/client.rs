@@ -1,0 +1,471 @@
+//! The bus handle's client of the embedded queue manager.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use pillarbox_messages::{Destination, DestinationKind, clock::SharedClock};
+use tokio::{
+    runtime::Handle,
+    sync::{mpsc, oneshot, watch},
+};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::{
+    Broker,
+    connection::{AckMode, Command, CommandSender, Event, EventReceiver, NewMessage, Token},
+};
+use crate::{
+    error::BusError,
+    handle::{
+        BusState, ConnectOptions, Incoming, Outgoing, SubscribeRequest, Subscribed,
+        delivery::{AckHandle, AckId, Arrival},
+    },
+    spelling,
+};
+
+/// The largest prefetch that is passed on.
+const MAX_PREFETCH: u32 = 65_536;
+
+/// The bus handle's client of the embedded queue manager. Clones share the connection; it is lost with the last.
+#[derive(Clone, Debug)]
+pub(crate) struct Client {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    sender: CommandSender,
+    clock: SharedClock,
+    runtime: Handle,
+    shared: Arc<Shared>,
+    state: watch::Receiver<BusState>,
+    _lost: DropGuard,
+}
+
+/// What the client and the task that takes its events share, locked for moments only.
+#[derive(Debug, Default)]
+struct Shared {
+    inner: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    last: u64,
+    waiting: BTreeMap<Token, oneshot::Sender<Result<(), BusError>>>,
+    subscriptions: BTreeMap<u64, Entry>,
+    closed: Option<BusError>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    durable: Option<String>,
+    arrivals: mpsc::Sender<Arrival>,
+}
+
+type Answer = oneshot::Receiver<Result<(), BusError>>;
+
+impl Client {
+    pub(crate) fn connect(broker: &Broker, options: ConnectOptions) -> Result<Self, BusError> {
+        let (sender, events) = broker.connect(&options.client_id)?.split();
+        let shared = Arc::<Shared>::default();
+        let (state_sender, state) = watch::channel(BusState::Connected);
+        let lost = CancellationToken::new();
+        let take = take_events(events, Arc::clone(&shared), state_sender, options.client_id);
+        let until = lost.clone();
+        broker.runtime().spawn(async move {
+            tokio::select! {
+                () = take => {}
+                () = until.cancelled() => {}
+            }
+        });
+        let inner = Inner {
+            sender,
+            clock: broker.clock(),
+            runtime: broker.runtime().clone(),
+            shared,
+            state,
+            _lost: lost.drop_guard(),
+        };
+        Ok(Self {
+            inner: Arc::new(inner),
+        })
+    }
+
+    /// Connected from the beginning.
+    #[expect(clippy::unused_async, reason = "the other clients have to wait")]
+    pub(crate) async fn ready(&self, _deadline: Duration) -> Result<(), BusError> {
+        match &self.table().closed {
+            None => Ok(()),
+            Some(reason) => Err(reason.clone()),
+        }
+    }
+
+    pub(crate) fn state(&self) -> watch::Receiver<BusState> {
+        self.inner.state.clone()
+    }
+
+    pub(crate) async fn publish_all(&self, messages: Vec<Outgoing>) -> Result<(), BusError> {
+        let (mut commands, mut answers) = (Vec::new(), Vec::new());
+        for message in messages {
+            let (token, answer) = self.expect()?;
+            let message = self.new_message(message);
+            commands.push(Command::Send {
+                message,
+                transaction: None,
+                token,
+            });
+            answers.push(answer);
+        }
+        self.inner.sender.submit_all(commands).await?;
+        let mut done = Ok(());
+        for answer in answers {
+            done = done.and(outcome(answer).await);
+        }
+        done
+    }
+
+    pub(crate) async fn subscribe(
+        &self,
+        request: SubscribeRequest,
+    ) -> Result<Subscribed, BusError> {
+        let SubscribeRequest {
+            destination,
+            durable,
+            ack: _,
+            prefetch,
+        } = request;
+        let prefetch = prefetch.min(MAX_PREFETCH);
+        let (arrivals, receiver) = mpsc::channel(usize::try_from(prefetch).unwrap_or(1));
+        let (token, answer) = self.expect()?;
+        // The token is unique, so it will do as the subscription's number.
+        let subscription = token;
+        let entry = Entry {
+            durable: durable.clone(),
+            arrivals,
+        };
+        self.table().subscriptions.insert(subscription, entry);
+        let command = Command::Subscribe {
+            subscription,
+            destination: self.own_name(destination),
+            durable,
+            // `Auto` is acknowledged when the message leaves the subscription's channel.
+            ack: AckMode::Individual,
+            prefetch,
+            token,
+        };
+        // Should nobody wait for the answer any more, the subscription must not stay.
+        let mut cleanup = Unwanted {
+            client: self,
+            subscription,
+            wanted: false,
+        };
+        self.inner.sender.submit(command).await?;
+        outcome(answer).await?;
+        cleanup.wanted = true;
+        Ok((subscription, receiver))
+    }
+
+    pub(crate) async fn ack(&self, handle: AckHandle) -> Result<(), BusError> {
+        let AckId::Embedded(delivery) = handle.id else {
+            return Err(BusError::StaleAck);
+        };
+        self.ask(|token| Command::Ack {
+            delivery,
+            transaction: None,
+            token,
+        })
+        .await
+    }
+
+    pub(crate) fn ack_soon(&self, handle: AckHandle) -> Result<(), AckHandle> {
+        let AckId::Embedded(delivery) = handle.id else {
+            return Ok(());
+        };
+        let command = Command::Ack {
+            delivery,
+            transaction: None,
+            token: 0,
+        };
+        let gone = self.table().closed.is_some();
+        if gone || self.inner.sender.try_submit(command) {
+            Ok(())
+        } else {
+            Err(handle)
+        }
+    }
+
+    pub(crate) async fn nack(&self, handle: AckHandle) -> Result<(), BusError> {
+        let AckId::Embedded(delivery) = handle.id else {
+            return Err(BusError::StaleAck);
+        };
+        self.ask(|token| Command::Nack {
+            delivery,
+            reject: false,
+            transaction: None,
+            token,
+        })
+        .await
+    }
+
+    pub(crate) async fn unsubscribe(&self, subscription: u64) -> Result<(), BusError> {
+        self.table().subscriptions.remove(&subscription);
+        self.ask(|token| Command::Unsubscribe {
+            subscription,
+            token,
+        })
+        .await
+    }
+
+    pub(crate) fn unsubscribe_soon(&self, subscription: u64) {
+        if self.table().subscriptions.remove(&subscription).is_none() {
+            return;
+        }
+        let command = Command::Unsubscribe {
+            subscription,
+            token: 0,
+        };
+        if !self.inner.sender.try_submit(command.clone()) {
+            let sender = self.inner.sender.clone();
+            self.inner
+                .runtime
+                .spawn(async move { sender.submit(command).await });
+        }
+    }
+
+    pub(crate) async fn cancel(&self, subscription: u64) -> Result<(), BusError> {
+        let entry = self.table().subscriptions.remove(&subscription);
+        match entry.and_then(|entry| entry.durable) {
+            Some(name) => {
+                self.ask(|token| Command::CancelDurable { name, token })
+                    .await
+            }
+            None => {
+                self.ask(|token| Command::Unsubscribe {
+                    subscription,
+                    token,
+                })
+                .await
+            }
+        }
+    }
+
+    pub(crate) async fn commit(
+        &self,
+        sends: Vec<Outgoing>,
+        acks: Vec<AckHandle>,
+    ) -> Result<(), BusError> {
+        let (token, answer) = self.expect()?;
+        let transaction = token;
+        let mut commands = vec![Command::Begin {
+            transaction,
+            token: 0,
+        }];
+        for handle in acks {
+            let AckId::Embedded(delivery) = handle.id else {
+                return Err(BusError::StaleAck);
+            };
+            commands.push(Command::Ack {
+                delivery,
+                transaction: Some(transaction),
+                token: 0,
+            });
+        }
+        for message in sends {
+            let message = self.new_message(message);
+            commands.push(Command::Send {
+                message,
+                transaction: Some(transaction),
+                token: 0,
+            });
+        }
+        // Something that fails before it dooms the commit, which then tells why.
+        commands.push(Command::Commit { transaction, token });
+        self.inner.sender.submit_all(commands).await?;
+        outcome(answer).await
+    }
+
+    pub(crate) async fn close(&self) -> Result<(), BusError> {
+        self.ask(|token| Command::Disconnect { token }).await
+    }
+
+    async fn ask(&self, command: impl FnOnce(Token) -> Command) -> Result<(), BusError> {
+        let (token, answer) = self.expect()?;
+        self.inner.sender.submit(command(token)).await?;
+        outcome(answer).await
+    }
+
+    fn expect(&self) -> Result<(Token, Answer), BusError> {
+        let mut table = self.table();
+        if let Some(reason) = &table.closed {
+            return Err(reason.clone());
+        }
+        let (sender, receiver) = oneshot::channel();
+        table.last += 1;
+        let token = table.last;
+        table.waiting.insert(token, sender);
+        Ok((token, receiver))
+    }
+
+    fn new_message(&self, outgoing: Outgoing) -> NewMessage {
+        let lifetime = |ttl: Duration| {
+            let ttl = i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX);
+            self.inner.clock.now_ms().saturating_add(ttl)
+        };
+        NewMessage {
+            headers: outgoing.properties,
+            persistent: Some(outgoing.persistent),
+            priority: outgoing.priority,
+            expires_at: outgoing.ttl.map(lifetime),
+            correlation_id: outgoing.correlation_id,
+            reply_to: outgoing
+                .reply_to
+                .map(|to| spelling::to_stomp(&self.own_name(to))),
+            group: outgoing.group,
+            ..NewMessage::new(self.own_name(outgoing.destination), outgoing.body)
+        }
+    }
+
+    /// A temporary queue's name as the queue manager knows it. A plain name is one of this connection's own.
+    fn own_name(&self, destination: Destination) -> Destination {
+        let is_plain = !destination.name().starts_with(|c: char| c.is_ascii_digit())
+            || destination.name().splitn(3, '.').count() < 3;
+        if destination.kind() == DestinationKind::TemporaryQueue && is_plain {
+            self.inner.sender.temporary_queue(destination.name())
+        } else {
+            destination
+        }
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.inner.shared.lock()
+    }
+}
+
+/// Ends a subscription whose maker has given up.
+struct Unwanted<'a> {
+    client: &'a Client,
+    subscription: u64,
+    wanted: bool,
+}
+
+impl Drop for Unwanted<'_> {
+    fn drop(&mut self) {
+        if !self.wanted {
+            self.client.unsubscribe_soon(self.subscription);
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn answer(&self, token: Token, done: Result<(), BusError>) {
+        let waiting = self.lock().waiting.remove(&token);
+        match (waiting, done) {
+            // Whoever asked may have given up waiting.
+            (Some(waiting), done) => drop(waiting.send(done)),
+            (None, Err(error)) => tracing::debug!(%error, "a command nobody waits for failed"),
+            (None, Ok(())) => {}
+        }
+    }
+
+    fn close(&self, reason: &BusError) {
+        let mut table = self.lock();
+        table.closed = Some(reason.clone());
+        table.subscriptions.clear();
+        for (_, waiting) in std::mem::take(&mut table.waiting) {
+            drop(waiting.send(Err(reason.clone())));
+        }
+    }
+
+    fn arrived(&self, subscription: u64, arrival: Arrival) {
+        // The channel holds as many as may be unacknowledged. Without an entry the subscription is being ended,
+        // and what arrives for it returns with that.
+        if let Some(entry) = self.lock().subscriptions.get(&subscription) {
+            let _ = entry.arrivals.try_send(arrival);
+        }
+    }
+}
+
+async fn outcome(answer: Answer) -> Result<(), BusError> {
+    answer.await.unwrap_or(Err(BusError::Closed))
+}
+
+async fn take_events(
+    mut events: EventReceiver,
+    shared: Arc<Shared>,
+    state: watch::Sender<BusState>,
+    client_id: String,
+) {
+    let mut end = BusError::Closed;
+    while let Some(event) = events.next_event().await {
+        match event {
+            Event::Deliver {
+                subscription,
+                delivery,
+                message,
+                redelivered,
+                delivery_count,
+                backout_count,
+            } => {
+                let counts = (delivery_count, backout_count);
+                let message = Arc::new(incoming(&message, redelivered, counts));
+                let id = AckId::Embedded(delivery);
+                let handle = AckHandle {
+                    session: 0,
+                    subscription,
+                    id,
+                };
+                shared.arrived(subscription, Arrival { message, handle });
+            }
+            Event::Done { token, .. } => shared.answer(token, Ok(())),
+            Event::Failed { token, error } => shared.answer(token, Err(error)),
+            Event::SubscriptionClosed {
+                subscription,
+                reason,
+            } => {
+                tracing::warn!(from = client_id, %reason, "the bus has closed a subscription");
+                shared.lock().subscriptions.remove(&subscription);
+            }
+            Event::Closed { reason } => end = reason,
+        }
+    }
+    shared.close(&end);
+    let last = if end == BusError::Closed {
+        BusState::Closed
+    } else {
+        BusState::Failed(end)
+    };
+    state.send_replace(last);
+}
+
+fn incoming(
+    message: &super::connection::QueuedMessage,
+    redelivered: bool,
+    (delivery_count, backout_count): (u32, u32),
+) -> Incoming {
+    let mut properties = message.headers.clone();
+    if let Some(original) = &message.original_destination {
+        properties.push(("original-destination".to_owned(), original.clone()));
+    }
+    if let Some(reason) = message.reason {
+        properties.push(("q-reason".to_owned(), reason.as_str().to_owned()));
+    }
+    Incoming {
+        message_id: message.id.to_string(),
+        destination: message.destination.clone(),
+        properties,
+        body: message.body.clone(),
+        correlation_id: message.correlation_id.clone(),
+        reply_to: message.reply_to.clone(),
+        persistent: message.persistent,
+        redelivered,
+        delivery_count,
+        backout_count,
+    }
+}

@@ -1,0 +1,298 @@
+//! The seam between the queue manager and whoever speaks for a client: the in-process handle and the STOMP server.
+
+use std::sync::Arc;
+
+use pillarbox_messages::{Destination, DestinationKind};
+use tokio::sync::mpsc;
+
+pub use crate::core::message::{DeliveryId, MessageId, NewMessage, QueuedMessage, Reason};
+use crate::{embedded::owner::Submission, error::BusError};
+
+/// How many events wait in a connection's channel; more wait with the owner of the queues.
+pub(crate) const EVENT_CHANNEL: usize = 64;
+
+/// Names a question, so that its answer can be told: 0 means that nobody asks.
+pub type Token = u64;
+
+/// A connection's number; never used twice while the queue manager runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId(pub u64);
+
+/// When a delivered message counts as consumed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AckMode {
+    /// When it has been handed out.
+    Auto,
+    /// With its acknowledgement, which also covers everything delivered before it on the same subscription.
+    Client,
+    /// With its own acknowledgement.
+    Individual,
+}
+
+/// What a connection asks for.
+#[derive(Clone, Debug)]
+pub enum Command {
+    /// Starts a subscription. `Done` comes before its first `Deliver`.
+    Subscribe {
+        /// The connection's own number for it, not in use.
+        subscription: u64,
+        /// A queue, a topic, or an own temporary queue (see [`Connection::temporary_queue`]).
+        destination: Destination,
+        /// The durable subscription's name; topics only.
+        durable: Option<String>,
+        /// When a message counts as consumed.
+        ack: AckMode,
+        /// How many deliveries may be unacknowledged; not 0.
+        prefetch: u32,
+        /// Whom to answer.
+        token: Token,
+    },
+    /// Ends a subscription: what it has in flight returns, uncounted. A durable one stays and collects.
+    Unsubscribe {
+        /// Which.
+        subscription: u64,
+        /// Whom to answer.
+        token: Token,
+    },
+    /// Deletes a durable subscription of this client with its backlog; ends this connection's own use of it.
+    CancelDurable {
+        /// The durable subscription's name.
+        name: String,
+        /// Whom to answer.
+        token: Token,
+    },
+    /// Sends a message.
+    Send {
+        /// The message.
+        message: NewMessage,
+        /// The open transaction it belongs to.
+        transaction: Option<u64>,
+        /// Whom to answer.
+        token: Token,
+    },
+    /// Acknowledges a delivery.
+    Ack {
+        /// Which.
+        delivery: DeliveryId,
+        /// The open transaction it belongs to.
+        transaction: Option<u64>,
+        /// Whom to answer.
+        token: Token,
+    },
+    /// Gives a delivery back: one counted backout; it comes again after a delay.
+    Nack {
+        /// Which.
+        delivery: DeliveryId,
+        /// Not to come again: it goes to the error queue.
+        reject: bool,
+        /// The open transaction it belongs to.
+        transaction: Option<u64>,
+        /// Whom to answer.
+        token: Token,
+    },
+    /// Opens a transaction.
+    Begin {
+        /// The connection's own number for it, not open.
+        transaction: u64,
+        /// Whom to answer.
+        token: Token,
+    },
+    /// Does everything in the transaction, or nothing.
+    Commit {
+        /// Which.
+        transaction: u64,
+        /// Whom to answer.
+        token: Token,
+    },
+    /// Forgets the transaction's sends and gives its deliveries back, counted.
+    Abort {
+        /// Which.
+        transaction: u64,
+        /// Whom to answer.
+        token: Token,
+    },
+    /// Ends the connection in order: what is in flight returns, uncounted. `Done` is the last event but `Closed`.
+    Disconnect {
+        /// Whom to answer.
+        token: Token,
+    },
+}
+
+/// What a connection is told.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// A message for one of its subscriptions.
+    Deliver {
+        /// Which.
+        subscription: u64,
+        /// To acknowledge it by.
+        delivery: DeliveryId,
+        /// The message.
+        message: Arc<QueuedMessage>,
+        /// Whether it may have been delivered before.
+        redelivered: bool,
+        /// How often it has been handed out, this time included.
+        delivery_count: u32,
+        /// How often it has come back counted.
+        backout_count: u32,
+    },
+    /// The command with this token is done; if it was about persistent messages, it is on the disk.
+    Done {
+        /// The command's token, never 0.
+        token: Token,
+        /// A sent message's identity (not within a transaction).
+        message_id: Option<MessageId>,
+        /// A sent message had no place to go.
+        unroutable: bool,
+    },
+    /// The command with this token changed nothing.
+    Failed {
+        /// The command's token; 0 for a command that nobody asked about.
+        token: Token,
+        /// Why.
+        error: BusError,
+    },
+    /// The bus has ended this subscription.
+    SubscriptionClosed {
+        /// Which.
+        subscription: u64,
+        /// Why.
+        reason: BusError,
+    },
+    /// The last event: the connection has ended.
+    Closed {
+        /// Why; [`BusError::Closed`] after a `Disconnect`.
+        reason: BusError,
+    },
+}
+
+/// A client's connection to the queue manager.
+///
+/// Dropping it without a `Disconnect` is a lost connection: its deliveries return, and the oldest one of each
+/// subscription counts a backout.
+#[derive(Debug)]
+pub struct Connection {
+    sender: CommandSender,
+    events: EventReceiver,
+}
+
+/// The half of a connection that asks.
+#[derive(Clone, Debug)]
+pub struct CommandSender {
+    id: ConnectionId,
+    boot: u64,
+    commands: mpsc::Sender<Submission>,
+}
+
+/// The half of a connection that is told. Dropping it ends the connection.
+#[derive(Debug)]
+pub struct EventReceiver {
+    events: mpsc::Receiver<Event>,
+    ended: bool,
+}
+
+impl Connection {
+    pub(crate) fn new(
+        id: ConnectionId,
+        boot: u64,
+        commands: mpsc::Sender<Submission>,
+        events: mpsc::Receiver<Event>,
+    ) -> Self {
+        Self {
+            sender: CommandSender { id, boot, commands },
+            events: EventReceiver {
+                events,
+                ended: false,
+            },
+        }
+    }
+
+    /// The connection's number.
+    #[must_use]
+    pub fn id(&self) -> ConnectionId {
+        self.sender.id
+    }
+
+    /// Asks for something; waits while the owner of the queues is behind.
+    ///
+    /// # Errors
+    /// [`BusError::Closed`] if the queue manager is gone. What the command itself came to is told by an event.
+    pub async fn submit(&self, command: Command) -> Result<(), BusError> {
+        self.sender.submit(command).await
+    }
+
+    /// The next event; `None` after the last.
+    pub async fn next_event(&mut self) -> Option<Event> {
+        self.events.next_event().await
+    }
+
+    /// The destination of this connection's own temporary queue of this name, as others must address it.
+    #[must_use]
+    pub fn temporary_queue(&self, name: &str) -> Destination {
+        self.sender.temporary_queue(name)
+    }
+
+    /// Takes the connection apart, for two tasks.
+    #[must_use]
+    pub fn split(self) -> (CommandSender, EventReceiver) {
+        (self.sender, self.events)
+    }
+}
+
+impl CommandSender {
+    /// See [`Connection::submit`].
+    ///
+    /// # Errors
+    /// [`BusError::Closed`] if the queue manager is gone.
+    pub async fn submit(&self, command: Command) -> Result<(), BusError> {
+        self.submit_all(vec![command]).await
+    }
+
+    /// Asks for several things at once, in order. What they write shares one sync.
+    ///
+    /// # Errors
+    /// [`BusError::Closed`] if the queue manager is gone.
+    pub async fn submit_all(&self, commands: Vec<Command>) -> Result<(), BusError> {
+        let submission = Submission::Commands {
+            connection: self.id,
+            commands,
+        };
+        self.commands
+            .send(submission)
+            .await
+            .map_err(|_| BusError::Closed)
+    }
+
+    /// Asks without waiting; `false` if the owner of the queues is behind, or gone.
+    pub fn try_submit(&self, command: Command) -> bool {
+        let submission = Submission::Commands {
+            connection: self.id,
+            commands: vec![command],
+        };
+        self.commands.try_send(submission).is_ok()
+    }
+
+    /// See [`Connection::temporary_queue`].
+    #[must_use]
+    pub fn temporary_queue(&self, name: &str) -> Destination {
+        let name = format!("{}{name}", temporary_prefix(self.boot, self.id));
+        Destination::new(DestinationKind::TemporaryQueue, &name)
+    }
+}
+
+impl EventReceiver {
+    /// The next event; `None` after the last.
+    pub async fn next_event(&mut self) -> Option<Event> {
+        if self.ended {
+            return None;
+        }
+        let event = self.events.recv().await;
+        self.ended = matches!(event, None | Some(Event::Closed { .. }));
+        event
+    }
+}
+
+/// What the names of a connection's own temporary queues start with.
+pub(crate) fn temporary_prefix(boot: u64, connection: ConnectionId) -> String {
+    format!("{boot}.{}.", connection.0)
+}

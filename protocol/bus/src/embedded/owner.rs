@@ -1,0 +1,432 @@
+//! The one task that owns the queues: steps the state machine, and tells what has happened once it is written.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
+
+use futures_util::{
+    StreamExt,
+    future::{BoxFuture, FutureExt},
+    stream::FuturesUnordered,
+};
+use pillarbox_messages::clock::SharedClock;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Registry, Stats,
+    connection::{Command, ConnectionId, Event},
+    writer::{Job, Report, Writer, cost},
+};
+use crate::{
+    core::{Core, Effects, Input, Posted},
+    error::BusError,
+    log::LogStats,
+};
+
+/// How many submissions are taken before what they brought about is handed on.
+const BATCH: usize = 256;
+/// How much may wait for the writer, in bytes, before commands have to wait.
+const MAX_PENDING_BYTES: u64 = 32 << 20;
+/// How many events may wait for a connection that does not take them.
+const MAX_OUTBOX: usize = 200_000;
+/// The wall clock may be set: nothing sleeps longer than this without looking at it.
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+
+/// What comes to the owner from connections.
+#[derive(Debug)]
+pub(crate) enum Submission {
+    /// Somebody wants something.
+    Commands {
+        connection: ConnectionId,
+        commands: Vec<Command>,
+    },
+}
+
+/// A new connection.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) connection: ConnectionId,
+    pub(crate) client_id: String,
+    pub(crate) events: mpsc::Sender<Event>,
+}
+
+/// What the owner waits for from a connection.
+#[derive(Debug)]
+enum Wake {
+    /// There is room in its channel.
+    Room(ConnectionId),
+    /// It does not listen any more.
+    Gone(ConnectionId),
+}
+
+/// Events on their way to a connection.
+#[derive(Debug)]
+struct Outbox {
+    channel: mpsc::Sender<Event>,
+    waiting: VecDeque<Posted>,
+    /// A [`Wake::Room`] is on its way.
+    full: bool,
+    /// Nothing more will come.
+    last: bool,
+}
+
+/// The owner of the queues.
+pub(super) struct Owner {
+    core: Core,
+    clock: SharedClock,
+    writer: Writer,
+    registry: Arc<Registry>,
+    outboxes: BTreeMap<ConnectionId, Outbox>,
+    /// Connections that may have something to be told.
+    touched: BTreeSet<ConnectionId>,
+    wakes: FuturesUnordered<BoxFuture<'static, Wake>>,
+    pending: Vec<crate::core::unit::Unit>,
+    pending_bytes: u64,
+    /// Everything up to this unit is written.
+    written: u64,
+    room: bool,
+    failed: bool,
+    log: LogStats,
+}
+
+impl Owner {
+    pub(super) fn new(
+        core: Core,
+        clock: SharedClock,
+        writer: Writer,
+        registry: Arc<Registry>,
+    ) -> Self {
+        Self {
+            core,
+            clock,
+            writer,
+            registry,
+            outboxes: BTreeMap::new(),
+            touched: BTreeSet::new(),
+            wakes: FuturesUnordered::new(),
+            pending: Vec::new(),
+            pending_bytes: 0,
+            written: 1,
+            room: true,
+            failed: false,
+            log: LogStats::default(),
+        }
+    }
+
+    /// Runs until told to stop, or until nobody is left who could ask for anything.
+    pub(super) async fn run(
+        mut self,
+        mut commands: mpsc::Receiver<Submission>,
+        mut opens: mpsc::Receiver<Opened>,
+        stop: CancellationToken,
+    ) {
+        self.publish_stats();
+        loop {
+            let sleep = self.sleep();
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                report = self.writer.reports.recv(), if !self.failed => match report {
+                    Some(report) => self.reported(report),
+                    None => self.fail("the log's thread has ended".to_owned()),
+                },
+                Some(opened) = opens.recv() => self.opened(opened),
+                Some(wake) = self.wakes.next() => self.woken(wake, &mut commands, &mut opens),
+                submission = commands.recv(), if self.pending_bytes < MAX_PENDING_BYTES => {
+                    let Some(submission) = submission else { break };
+                    self.submitted(submission);
+                    self.take_queued(BATCH, &mut commands, &mut opens);
+                }
+                () = tokio::time::sleep(sleep.unwrap_or_default()), if sleep.is_some() => self.tick(),
+            }
+            self.hand_on();
+        }
+        self.stop(commands, opens).await;
+    }
+
+    fn take_queued(
+        &mut self,
+        most: usize,
+        commands: &mut mpsc::Receiver<Submission>,
+        opens: &mut mpsc::Receiver<Opened>,
+    ) {
+        for _ in 0..most {
+            // A connection's opening was sent before its first command.
+            while let Ok(opened) = opens.try_recv() {
+                self.opened(opened);
+            }
+            match commands.try_recv() {
+                Ok(submission) => self.submitted(submission),
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn submitted(&mut self, submission: Submission) {
+        let Submission::Commands {
+            connection,
+            commands,
+        } = submission;
+        for command in commands {
+            self.step(Input::Command {
+                connection,
+                command,
+            });
+        }
+    }
+
+    fn opened(&mut self, opened: Opened) {
+        let Opened {
+            connection,
+            client_id,
+            events,
+        } = opened;
+        let gone = events.clone();
+        self.wakes.push(
+            async move { gone.closed().await }
+                .map(move |()| Wake::Gone(connection))
+                .boxed(),
+        );
+        let outbox = Outbox {
+            channel: events,
+            waiting: VecDeque::new(),
+            full: false,
+            last: false,
+        };
+        self.outboxes.insert(connection, outbox);
+        self.step(Input::Open {
+            connection,
+            client_id,
+        });
+    }
+
+    fn woken(
+        &mut self,
+        wake: Wake,
+        commands: &mut mpsc::Receiver<Submission>,
+        opens: &mut mpsc::Receiver<Opened>,
+    ) {
+        match wake {
+            Wake::Room(connection) => {
+                if let Some(outbox) = self.outboxes.get_mut(&connection) {
+                    outbox.full = false;
+                    self.touched.insert(connection);
+                }
+            }
+            Wake::Gone(connection) => {
+                // What it had asked for before it went still counts.
+                let queued = commands.len();
+                self.take_queued(queued, commands, opens);
+                self.step(Input::Lost {
+                    connection,
+                    reason: BusError::Closed,
+                });
+                self.outboxes.remove(&connection);
+            }
+        }
+    }
+
+    fn reported(&mut self, report: Report) {
+        match report {
+            Report::Written {
+                unit,
+                room,
+                stats,
+                stale,
+            } => {
+                self.written = self.written.max(unit);
+                self.log = stats;
+                self.touched.extend(self.outboxes.keys());
+                if room != self.room {
+                    self.room = room;
+                    self.step(Input::Room(room));
+                }
+                if !stale.is_empty() {
+                    self.step(Input::Relocate { places: stale });
+                }
+            }
+            Report::Failed(reason) => self.fail(reason),
+        }
+    }
+
+    /// The log is lost: nobody is told anything that is not on the disk, and everybody is told that.
+    fn fail(&mut self, reason: String) {
+        tracing::error!(reason, "the queue space has failed; it needs a restart");
+        self.failed = true;
+        self.pending.clear();
+        self.pending_bytes = 0;
+        self.registry.refuse(BusError::SpaceFailed(reason.clone()));
+        let written = self.written;
+        for outbox in self.outboxes.values_mut() {
+            outbox.waiting.retain(|posted| posted.after <= written);
+        }
+        self.step(Input::Failed(reason));
+    }
+
+    fn tick(&mut self) {
+        self.step(Input::Tick);
+        if !self.room {
+            // Only a try: the channel is full when the writer is busy, and then it tries by itself.
+            let _ = self.writer.jobs.try_send(Job::MakeRoom);
+        }
+    }
+
+    fn sleep(&self) -> Option<Duration> {
+        let room = (!self.room && !self.failed).then_some(LONGEST_SLEEP);
+        let deadline = self.core.next_deadline().map(|at| {
+            let left = at.saturating_sub(self.clock.now_ms());
+            Duration::from_millis(u64::try_from(left).unwrap_or(0)).min(LONGEST_SLEEP)
+        });
+        room.into_iter().chain(deadline).min()
+    }
+
+    fn step(&mut self, input: Input) {
+        let effects = self.core.step(self.clock.now_ms(), input);
+        self.apply(effects);
+    }
+
+    fn apply(&mut self, effects: Effects) {
+        let Effects {
+            unit,
+            events,
+            closed,
+        } = effects;
+        if let Some(unit) = unit.filter(|_| !self.failed) {
+            self.pending_bytes = self.pending_bytes.saturating_add(cost(&unit));
+            self.pending.push(unit);
+        }
+        for mut posted in events {
+            if self.failed {
+                posted.after = 0;
+            }
+            let connection = posted.connection;
+            if let Some(outbox) = self.outboxes.get_mut(&connection) {
+                outbox.waiting.push_back(posted);
+                self.touched.insert(connection);
+            }
+        }
+        for connection in closed {
+            self.registry.leave(connection);
+            if let Some(outbox) = self.outboxes.get_mut(&connection) {
+                outbox.last = true;
+            }
+        }
+    }
+
+    /// Hands units to the writer and events to their connections.
+    fn hand_on(&mut self) {
+        self.hand_units();
+        while let Some(connection) = self.touched.pop_first() {
+            for delivery in self.hand_events(connection) {
+                self.step(Input::Handed {
+                    connection,
+                    delivery,
+                });
+            }
+        }
+        self.hand_units();
+        self.publish_stats();
+    }
+
+    fn hand_units(&mut self) {
+        if self.pending.is_empty() || self.failed {
+            return;
+        }
+        if let Ok(permit) = self.writer.jobs.try_reserve() {
+            permit.send(Job::Write(std::mem::take(&mut self.pending)));
+            self.pending_bytes = 0;
+        }
+    }
+
+    /// Hands over what may be told; returns the deliveries that are consumed by that.
+    fn hand_events(&mut self, connection: ConnectionId) -> Vec<crate::core::message::DeliveryId> {
+        let mut handed = Vec::new();
+        let Some(outbox) = self.outboxes.get_mut(&connection) else {
+            return handed;
+        };
+        while !outbox.full
+            && outbox
+                .waiting
+                .front()
+                .is_some_and(|first| first.after <= self.written)
+        {
+            let Ok(permit) = outbox.channel.try_reserve() else {
+                outbox.full = true;
+                break;
+            };
+            let Some(posted) = outbox.waiting.pop_front() else {
+                break;
+            };
+            if let (true, Event::Deliver { delivery, .. }) = (posted.auto, &posted.event) {
+                handed.push(*delivery);
+            }
+            permit.send(posted.event);
+        }
+        if outbox.full && !outbox.waiting.is_empty() {
+            let channel = outbox.channel.clone();
+            let room = async move { channel.reserve().await.is_ok() };
+            self.wakes
+                .push(room.map(move |_| Wake::Room(connection)).boxed());
+        }
+        if outbox.last && outbox.waiting.is_empty() {
+            self.outboxes.remove(&connection);
+        } else if outbox.waiting.len() > MAX_OUTBOX && !outbox.last {
+            let detail = format!("more than {MAX_OUTBOX} events wait for this connection");
+            let reason = BusError::Refused {
+                name: "LIMIT".to_owned(),
+                detail,
+            };
+            self.step(Input::Lost { connection, reason });
+        }
+        handed
+    }
+
+    fn publish_stats(&self) {
+        let counters = self.core.counters();
+        self.registry.lock().stats = Stats {
+            syncs: self.log.syncs,
+            units: self.log.records,
+            written_bytes: self.log.bytes,
+            segments: self.log.segments,
+            sent: counters.sent,
+            delivered: counters.delivered,
+            acknowledged: counters.acknowledged,
+            unroutable: counters.unroutable,
+            expired: counters.expired,
+            slow_consumers: counters.slow_consumers,
+            connections: 0,
+            queues: self.core.queue_count(),
+            messages: self.core.held_messages(),
+            in_flight: self.core.in_flight(),
+            bytes: self.core.held_bytes(),
+        };
+    }
+
+    /// Does what had been asked for, ends all connections, and waits until everything is on the disk.
+    async fn stop(
+        mut self,
+        mut commands: mpsc::Receiver<Submission>,
+        mut opens: mpsc::Receiver<Opened>,
+    ) {
+        self.registry.refuse(BusError::Closed);
+        commands.close();
+        self.take_queued(usize::MAX, &mut commands, &mut opens);
+        self.step(Input::Shutdown);
+        while !self.pending.is_empty() && !self.failed {
+            self.hand_units();
+            match self.writer.reports.recv().await {
+                Some(report) => self.reported(report),
+                None => self.fail("the log's thread has ended".to_owned()),
+            }
+        }
+        let (closed, _) = mpsc::channel(1);
+        self.writer.jobs = closed;
+        while let Some(report) = self.writer.reports.recv().await {
+            self.reported(report);
+        }
+        self.hand_on();
+    }
+}

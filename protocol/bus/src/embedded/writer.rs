@@ -1,0 +1,148 @@
+//! The thread that opens, replays and writes the log.
+
+use std::thread;
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::BrokerOptions;
+use crate::{
+    core::{
+        Core, Limits,
+        message::MessageId,
+        unit::{Entry, QueueId, Unit},
+    },
+    error::BusError,
+    log::{Log, LogError, LogOptions, LogStats, storage::Storage},
+};
+
+/// How many batches wait for the writer while it writes one. More gather with the owner of the queues.
+const JOB_CHANNEL: usize = 1;
+/// How many reports wait for the owner of the queues.
+const REPORT_CHANNEL: usize = 16;
+/// What a small entry takes in the log, in bytes (about).
+const SMALL_ENTRY: u64 = 64;
+
+/// What the writer is to do.
+#[derive(Debug)]
+pub(super) enum Job {
+    /// Write these units, in order.
+    Write(Vec<Unit>),
+    /// Try again to get room for the next segment.
+    MakeRoom,
+}
+
+/// What the writer has done.
+#[derive(Debug)]
+pub(super) enum Report {
+    /// Everything up to this unit is written; what somebody waits for is on the disk.
+    Written {
+        unit: u64,
+        room: bool,
+        stats: LogStats,
+        stale: Vec<(MessageId, QueueId)>,
+    },
+    /// Nothing is written any more.
+    Failed(String),
+}
+
+/// The owner's side of the writer.
+#[derive(Debug)]
+pub(super) struct Writer {
+    pub(super) jobs: mpsc::Sender<Job>,
+    /// Ends when the log is closed and the queue space free.
+    pub(super) reports: mpsc::Receiver<Report>,
+}
+
+impl Writer {
+    /// Starts the thread, which opens the log; returns the restored state when its first unit is on the disk.
+    pub(super) async fn start<S: Storage>(
+        storage: impl FnOnce() -> Result<S, LogError> + Send + 'static,
+        options: BrokerOptions,
+        log_options: LogOptions,
+        limits: Limits,
+    ) -> Result<(Self, Core), BusError> {
+        let (jobs, job_receiver) = mpsc::channel(JOB_CHANNEL);
+        let (report_sender, reports) = mpsc::channel(REPORT_CHANNEL);
+        let (answer, opened) = oneshot::channel();
+        let body = move || match open(storage, &options, log_options, limits) {
+            Ok((log, core)) => {
+                if answer.send(Ok(core)).is_ok() {
+                    run(log, job_receiver, &report_sender);
+                }
+            }
+            Err(error) => {
+                let _ = answer.send(Err(error));
+            }
+        };
+        let thread = thread::Builder::new()
+            .name("bus-log".to_owned())
+            .spawn(body);
+        thread.map_err(|error| BusError::io("starting the log's thread", &error))?;
+        let core = opened.await.map_err(|_| BusError::Closed)??;
+        Ok((Self { jobs, reports }, core))
+    }
+}
+
+/// What a unit takes in memory, in bytes (about).
+pub(super) fn cost(unit: &Unit) -> u64 {
+    let costs = unit.entries.iter().map(|entry| match entry {
+        Entry::Put { message, places } => message.size() + SMALL_ENTRY * places.len() as u64,
+        Entry::Ack { ids, .. } => SMALL_ENTRY + 16 * ids.len() as u64,
+        _ => SMALL_ENTRY,
+    });
+    costs.sum()
+}
+
+fn open<S: Storage>(
+    storage: impl FnOnce() -> Result<S, LogError>,
+    options: &BrokerOptions,
+    log_options: LogOptions,
+    limits: Limits,
+) -> Result<(Log<S>, Core), BusError> {
+    let mut core = Core::new(limits, options.client_templates.clone());
+    let mut log = Log::open(storage()?, log_options, &mut |entry| core.replay(entry))?;
+    let now = options.clock.now_ms();
+    let effects = core.start(now, &options.destinations, &options.durable_subscriptions)?;
+    if let Some(unit) = effects.unit {
+        log.append(&[unit])?;
+    }
+    Ok((log, core))
+}
+
+fn run<S: Storage>(mut log: Log<S>, mut jobs: mpsc::Receiver<Job>, reports: &mpsc::Sender<Report>) {
+    // A place is asked for once: the owner writes it again, or it is gone by then.
+    let mut asked = None;
+    while let Some(job) = jobs.blocking_recv() {
+        let units = match job {
+            Job::Write(units) => units,
+            Job::MakeRoom => {
+                log.make_room();
+                Vec::new()
+            }
+        };
+        if let Err(error) = log.append(&units) {
+            let _ = reports.blocking_send(Report::Failed(error.to_string()));
+            return;
+        }
+        let mut stale = log.stale();
+        if stale.is_empty() || stale.first() == asked.as_ref() {
+            stale.clear();
+        } else {
+            asked = stale.first().copied();
+        }
+        let unit = units.last().map_or(0, |unit| unit.number);
+        let (room, stats) = (log.has_room(), log.stats());
+        let report = Report::Written {
+            unit,
+            room,
+            stats,
+            stale,
+        };
+        if reports.blocking_send(report).is_err() {
+            break;
+        }
+    }
+    if let Err(error) = log.close() {
+        tracing::error!(%error, "the log was not closed in order");
+    }
+}

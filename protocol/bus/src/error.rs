@@ -1,0 +1,169 @@
+//! What can go wrong on the bus, in one list for the in-process handle, STOMP ERROR frames and administration.
+
+use std::path::PathBuf;
+
+use pillarbox_messages::Destination;
+use thiserror::Error;
+
+/// Why the bus did not do what it was asked for.
+///
+/// Cheap to clone: one failure often has to be told to several waiters.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum BusError {
+    /// Nobody answers at the bus's address.
+    #[error("no bus answers at {address}: {reason}")]
+    Unreachable {
+        /// Host and port that were tried.
+        address: String,
+        /// What the operating system or the peer said.
+        reason: String,
+    },
+    /// Another live connection has this client id.
+    #[error("client id '{0}' is in use by another live connection")]
+    ClientIdInUse(String),
+    /// There is no such destination and its name fits no client template.
+    #[error("there is no {destination}; {remedy}")]
+    UnknownDestination {
+        /// What was asked for.
+        destination: Destination,
+        /// What to do about it.
+        remedy: String,
+    },
+    /// Another connection uses this durable subscription.
+    #[error(
+        "durable subscription '{name}' of client '{client_id}' is in use by another connection"
+    )]
+    SubscriptionInUse {
+        /// The client.
+        client_id: String,
+        /// The subscription's name.
+        name: String,
+    },
+    /// The durable subscription exists, but for another topic.
+    #[error(
+        "durable subscription '{name}' of client '{client_id}' is for {existing}, not {requested}"
+    )]
+    SubscriptionMismatch {
+        /// The client.
+        client_id: String,
+        /// The subscription's name.
+        name: String,
+        /// The topic it was made for.
+        existing: Destination,
+        /// The topic it was asked for.
+        requested: Destination,
+    },
+    /// A plain subscriber did not keep up and its subscription was closed.
+    #[error("subscription to {destination} closed: more than {limit} wait for it")]
+    SlowConsumer {
+        /// What was subscribed to.
+        destination: Destination,
+        /// The limit that was passed, in words.
+        limit: String,
+    },
+    /// The acknowledged delivery is not (or no longer) this connection's.
+    #[error("this delivery is not in flight here any more")]
+    StaleAck,
+    /// A transaction that isn't open.
+    #[error("there is no open transaction of this name")]
+    TransactionUnknown,
+    /// The transaction was open for too long and has been aborted.
+    #[error("the transaction was aborted because it was open for too long")]
+    TransactionTimedOut,
+    /// A message, header or transaction over a limit.
+    #[error("{what} is larger than {limit} bytes")]
+    TooLarge {
+        /// What was too large.
+        what: String,
+        /// The limit, in bytes.
+        limit: u64,
+    },
+    /// The queue space is full. Consuming goes on.
+    #[error("the queue space is full: {0}")]
+    NoSpace(String),
+    /// The log could not be written. Nothing is accepted until a restart has recovered it.
+    #[error("the queue space has failed and needs a restart: {0}")]
+    SpaceFailed(String),
+    /// The queue space is damaged.
+    #[error("{file} is damaged at offset {offset}: {reason}")]
+    Corrupt {
+        /// The damaged file.
+        file: PathBuf,
+        /// Where, in bytes from its start.
+        offset: u64,
+        /// What is wrong there.
+        reason: String,
+    },
+    /// Another process has the queue space open.
+    #[error("the queue space {dir} is in use by another process")]
+    Locked {
+        /// The queue space's directory.
+        dir: String,
+    },
+    /// The operating system refused.
+    #[error("{what}: {reason}")]
+    Io {
+        /// What was being done.
+        what: String,
+        /// What the operating system said.
+        reason: String,
+    },
+    /// Refused for any other reason.
+    #[error("{name}: {detail}")]
+    Refused {
+        /// The short name of the reason, as in [`BusError::name`].
+        name: String,
+        /// The reason in words.
+        detail: String,
+    },
+    /// Not done in the time given.
+    #[error("not done within {0} ms")]
+    TimedOut(u64),
+    /// The connection or the bus is closed.
+    #[error("the bus connection is closed")]
+    Closed,
+}
+
+impl BusError {
+    /// Refuses a request that makes no sense.
+    #[must_use]
+    pub fn invalid(detail: impl Into<String>) -> Self {
+        Self::Refused {
+            name: "INVALID".to_owned(),
+            detail: detail.into(),
+        }
+    }
+
+    /// Wraps what the operating system said while doing `what`.
+    #[must_use]
+    pub fn io(what: impl Into<String>, error: &std::io::Error) -> Self {
+        Self::Io {
+            what: what.into(),
+            reason: error.to_string(),
+        }
+    }
+
+    /// The error's short name: the `message` header of a STOMP ERROR frame.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::UnknownDestination { .. } => "NO-QUEUE",
+            Self::ClientIdInUse(_) => "CLIENT-ID-IN-USE",
+            Self::SubscriptionInUse { .. } => "SUBSCRIPTION-IN-USE",
+            Self::SubscriptionMismatch { .. } => "SUBSCRIPTION-MISMATCH",
+            Self::SlowConsumer { .. } => "SLOW-CONSUMER",
+            Self::StaleAck => "STALE-ACK",
+            Self::TransactionUnknown => "TX-UNKNOWN",
+            Self::TransactionTimedOut => "TX-TIMEOUT",
+            Self::TooLarge { .. } => "LIMIT",
+            Self::NoSpace(_) => "NO-SPACE",
+            Self::SpaceFailed(_) | Self::Corrupt { .. } | Self::Io { .. } => "SPACE-FAILED",
+            Self::Locked { .. } => "LOCKED",
+            Self::Refused { name, .. } => name,
+            Self::TimedOut(_) => "TIMEOUT",
+            Self::Unreachable { .. } => "UNREACHABLE",
+            Self::Closed => "CLOSED",
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! [`Bus`]: one handle for every component, over the embedded queue manager or STOMP.
+
+pub mod delivery;
+pub mod message;
+
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+
+pub use self::{
+    delivery::{Delivery, Subscription, Transaction},
+    message::{AckMode, BusState, ConnectOptions, Incoming, Outgoing, SubscribeRequest},
+};
+use crate::{
+    embedded::{Broker, client::Client as EmbeddedClient},
+    error::BusError,
+    handle::delivery::{AckHandle, Arrival},
+};
+
+/// A connection to the bus. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Bus {
+    backend: Backend,
+}
+
+/// What stands behind the handle: clients with the same methods, of the same meaning.
+#[derive(Clone, Debug)]
+enum Backend {
+    Embedded(EmbeddedClient),
+}
+
+macro_rules! forward {
+    ($self:ident, $client:ident => $call:expr) => {
+        match &$self.backend {
+            Backend::Embedded($client) => $call,
+        }
+    };
+}
+
+impl Bus {
+    /// Connects to the embedded queue manager, within this process.
+    ///
+    /// # Errors
+    /// [`BusError::ClientIdInUse`] if a live connection has the client id; [`BusError::Closed`] if the queue
+    /// manager has been shut down.
+    pub fn embedded(broker: &Broker, options: ConnectOptions) -> Result<Self, BusError> {
+        Ok(Self {
+            backend: Backend::Embedded(EmbeddedClient::connect(broker, options)?),
+        })
+    }
+
+    /// Waits until the connection stands.
+    ///
+    /// # Errors
+    /// [`BusError::Unreachable`] naming the address if the deadline passes before that; what the bus said if it
+    /// refuses the connection for good.
+    pub async fn ready(&self, deadline: Duration) -> Result<(), BusError> {
+        forward!(self, client => client.ready(deadline).await)
+    }
+
+    /// The connection's state, to watch.
+    #[must_use]
+    pub fn state(&self) -> watch::Receiver<BusState> {
+        forward!(self, client => client.state())
+    }
+
+    /// Sends a message; returns when the bus has it: a persistent one is then on the disk.
+    ///
+    /// # Errors
+    /// Any [`BusError`]; on [`BusError::Closed`] and the like the message may or may not have arrived.
+    pub async fn publish(&self, message: Outgoing) -> Result<(), BusError> {
+        self.publish_all(vec![message]).await
+    }
+
+    /// Sends several messages, one after the other but without waiting in between.
+    ///
+    /// # Errors
+    /// The first failure; other messages of the call may have arrived.
+    pub async fn publish_all(&self, messages: Vec<Outgoing>) -> Result<(), BusError> {
+        forward!(self, client => client.publish_all(messages).await)
+    }
+
+    /// Subscribes; returns when the subscription exists, so that whatever is sent afterwards arrives.
+    ///
+    /// # Errors
+    /// What the bus has against it; see [`BusError`].
+    pub async fn subscribe(&self, request: SubscribeRequest) -> Result<Subscription, BusError> {
+        check(&request)?;
+        let auto = request.ack == AckMode::Auto;
+        let (number, arrivals) = forward!(self, client => client.subscribe(request).await)?;
+        Ok(Subscription::new(self.clone(), number, auto, arrivals))
+    }
+
+    /// Starts to gather sends and acknowledgements that are to happen together or not at all.
+    #[must_use]
+    pub fn transaction(&self) -> Transaction {
+        Transaction::new(self.clone())
+    }
+
+    /// Disconnects in order: unacknowledged deliveries return, uncounted.
+    ///
+    /// # Errors
+    /// [`BusError::Closed`] if the connection had already ended.
+    pub async fn close(&self) -> Result<(), BusError> {
+        forward!(self, client => client.close().await)
+    }
+
+    async fn ack(&self, handle: AckHandle) -> Result<(), BusError> {
+        forward!(self, client => client.ack(handle).await)
+    }
+
+    /// Acknowledges without waiting; gives the handle back if the connection is behind.
+    fn ack_soon(&self, handle: AckHandle) -> Result<(), AckHandle> {
+        forward!(self, client => client.ack_soon(handle))
+    }
+
+    async fn nack(&self, handle: AckHandle) -> Result<(), BusError> {
+        forward!(self, client => client.nack(handle).await)
+    }
+
+    async fn unsubscribe(&self, number: u64) -> Result<(), BusError> {
+        forward!(self, client => client.unsubscribe(number).await)
+    }
+
+    fn unsubscribe_soon(&self, number: u64) {
+        forward!(self, client => client.unsubscribe_soon(number));
+    }
+
+    async fn cancel(&self, number: u64) -> Result<(), BusError> {
+        forward!(self, client => client.cancel(number).await)
+    }
+
+    async fn commit(&self, sends: Vec<Outgoing>, acks: Vec<AckHandle>) -> Result<(), BusError> {
+        forward!(self, client => client.commit(sends, acks).await)
+    }
+}
+
+/// A subscription's number with its client, and the channel its messages come through. The channel holds at
+/// least as many as the subscription's prefetch.
+pub(crate) type Subscribed = (u64, mpsc::Receiver<Arrival>);
+
+fn check(request: &SubscribeRequest) -> Result<(), BusError> {
+    if request.prefetch == 0 {
+        return Err(BusError::invalid(
+            "a subscription needs a prefetch of at least 1",
+        ));
+    }
+    if request.ack == AckMode::Client {
+        return Err(BusError::invalid(
+            "the bus handle acknowledges message by message",
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,440 @@
+//! Entries as bytes: little endian, texts and lists with their length before them.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pillarbox_messages::{Destination, DestinationKind};
+
+use crate::core::{
+    message::{MAX_PRIORITY, MessageId, QueuedMessage, Reason},
+    unit::{Definition, Entry, Place, QueueId},
+};
+
+// Numbers once used here are never given another meaning.
+const BOOT: u8 = 1;
+const DEFINE: u8 = 2;
+const REMOVE: u8 = 3;
+const PUT: u8 = 4;
+const ACK: u8 = 5;
+const COUNT: u8 = 6;
+
+const TOPIC: u8 = 1;
+const QUEUE: u8 = 2;
+const DURABLE: u8 = 3;
+const TEMPORARY: u8 = 4;
+
+const REASONS: [(u8, Reason); 5] = [
+    (1, Reason::Unroutable),
+    (2, Reason::Rejected),
+    (3, Reason::Backout),
+    (4, Reason::Expired),
+    (5, Reason::Admin),
+];
+
+/// Appends an entry.
+pub(crate) fn encode(entry: &Entry, out: &mut Vec<u8>) {
+    match entry {
+        Entry::Boot(boot) => {
+            out.push(BOOT);
+            put_u64(out, *boot);
+        }
+        Entry::Define { queue, definition } => {
+            out.push(DEFINE);
+            put_u64(out, queue.0);
+            put_definition(out, definition);
+        }
+        Entry::Remove { queue } => {
+            out.push(REMOVE);
+            put_u64(out, queue.0);
+        }
+        Entry::Put { message, places } => {
+            out.push(PUT);
+            put_message(out, message);
+            put_length(out, places.len());
+            for place in places {
+                put_place(out, place);
+            }
+        }
+        Entry::Ack { queue, ids } => {
+            out.push(ACK);
+            put_u64(out, queue.0);
+            put_length(out, ids.len());
+            for id in ids {
+                put_id(out, *id);
+            }
+        }
+        Entry::Count { id, place } => {
+            out.push(COUNT);
+            put_id(out, *id);
+            put_place(out, place);
+        }
+    }
+}
+
+/// Reads all entries of a record; `None` if they aren't what [`encode`] writes.
+pub(crate) fn decode(bytes: &[u8]) -> Option<Vec<Entry>> {
+    let mut reader = Reader { rest: bytes };
+    let mut entries = Vec::new();
+    while !reader.rest.is_empty() {
+        entries.push(reader.entry()?);
+    }
+    Some(entries)
+}
+
+fn put_u64(out: &mut Vec<u8>, value: u64) {
+    out.extend_from_slice(&value.to_le_bytes());
+}
+
+fn put_u32(out: &mut Vec<u8>, value: u32) {
+    out.extend_from_slice(&value.to_le_bytes());
+}
+
+/// Lengths are below 4 GiB because messages and transactions are limited to a fraction of that.
+fn put_length(out: &mut Vec<u8>, length: usize) {
+    put_u32(out, u32::try_from(length).unwrap_or(u32::MAX));
+}
+
+fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    put_length(out, bytes.len());
+    out.extend_from_slice(bytes);
+}
+
+fn put_time(out: &mut Vec<u8>, time: Option<i64>) {
+    out.push(u8::from(time.is_some()));
+    if let Some(time) = time {
+        out.extend_from_slice(&time.to_le_bytes());
+    }
+}
+
+fn put_text(out: &mut Vec<u8>, text: Option<&str>) {
+    out.push(u8::from(text.is_some()));
+    if let Some(text) = text {
+        put_bytes(out, text.as_bytes());
+    }
+}
+
+fn put_id(out: &mut Vec<u8>, id: MessageId) {
+    put_u64(out, id.boot);
+    put_u64(out, id.seq);
+}
+
+fn put_place(out: &mut Vec<u8>, place: &Place) {
+    put_u64(out, place.queue.0);
+    put_u32(out, place.delivery_count);
+    put_u32(out, place.backout_count);
+    put_time(out, place.retry_at);
+}
+
+fn put_definition(out: &mut Vec<u8>, definition: &Definition) {
+    match definition {
+        Definition::Topic { name } => {
+            out.push(TOPIC);
+            put_bytes(out, name.as_bytes());
+        }
+        Definition::Queue { name } => {
+            out.push(QUEUE);
+            put_bytes(out, name.as_bytes());
+        }
+        Definition::Durable {
+            client_id,
+            name,
+            topic,
+        } => {
+            out.push(DURABLE);
+            put_bytes(out, client_id.as_bytes());
+            put_bytes(out, name.as_bytes());
+            put_bytes(out, topic.as_bytes());
+        }
+    }
+}
+
+fn put_message(out: &mut Vec<u8>, message: &QueuedMessage) {
+    put_id(out, message.id);
+    out.push(match message.destination.kind() {
+        DestinationKind::Topic => TOPIC,
+        DestinationKind::Queue => QUEUE,
+        DestinationKind::TemporaryQueue => TEMPORARY,
+    });
+    put_bytes(out, message.destination.name().as_bytes());
+    put_bytes(out, message.destination_text.as_bytes());
+    put_bytes(out, message.origin.as_bytes());
+    out.extend_from_slice(&message.enqueued_at.to_le_bytes());
+    out.push(message.priority);
+    put_time(out, message.not_before);
+    put_time(out, message.expires_at);
+    put_text(out, message.correlation_id.as_deref());
+    put_text(out, message.reply_to.as_deref());
+    put_text(out, message.group.as_deref());
+    put_text(out, message.original_destination.as_deref());
+    let reason = REASONS
+        .into_iter()
+        .find(|(_, reason)| Some(*reason) == message.reason);
+    out.push(reason.map_or(0, |(number, _)| number));
+    put_length(out, message.headers.len());
+    for (name, value) in &message.headers {
+        put_bytes(out, name.as_bytes());
+        put_bytes(out, value.as_bytes());
+    }
+    put_bytes(out, &message.body);
+}
+
+struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    fn entry(&mut self) -> Option<Entry> {
+        Some(match self.u8()? {
+            BOOT => Entry::Boot(self.u64()?),
+            DEFINE => Entry::Define {
+                queue: self.queue()?,
+                definition: self.definition()?,
+            },
+            REMOVE => Entry::Remove {
+                queue: self.queue()?,
+            },
+            PUT => Entry::Put {
+                message: Arc::new(self.message()?),
+                places: self.list(Self::place)?,
+            },
+            ACK => Entry::Ack {
+                queue: self.queue()?,
+                ids: self.list(Self::id)?,
+            },
+            COUNT => Entry::Count {
+                id: self.id()?,
+                place: self.place()?,
+            },
+            _ => return None,
+        })
+    }
+
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.rest.split_at_checked(length)?;
+        self.rest = rest;
+        Some(taken)
+    }
+
+    fn u8(&mut self) -> Option<u8> {
+        self.take(1)?.first().copied()
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        Some(u32::from_le_bytes(self.take(4)?.try_into().ok()?))
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
+    }
+
+    fn i64(&mut self) -> Option<i64> {
+        Some(i64::from_le_bytes(self.take(8)?.try_into().ok()?))
+    }
+
+    fn bytes(&mut self) -> Option<&'a [u8]> {
+        let length = usize::try_from(self.u32()?).ok()?;
+        self.take(length)
+    }
+
+    fn string(&mut self) -> Option<String> {
+        String::from_utf8(self.bytes()?.to_vec()).ok()
+    }
+
+    fn option<T>(&mut self, read: impl Fn(&mut Self) -> Option<T>) -> Option<Option<T>> {
+        match self.u8()? {
+            0 => Some(None),
+            1 => read(self).map(Some),
+            _ => None,
+        }
+    }
+
+    fn list<T>(&mut self, read: impl Fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+        (0..self.u32()?).map(|_| read(self)).collect()
+    }
+
+    fn queue(&mut self) -> Option<QueueId> {
+        self.u64().map(QueueId)
+    }
+
+    fn id(&mut self) -> Option<MessageId> {
+        Some(MessageId {
+            boot: self.u64()?,
+            seq: self.u64()?,
+        })
+    }
+
+    fn place(&mut self) -> Option<Place> {
+        Some(Place {
+            queue: self.queue()?,
+            delivery_count: self.u32()?,
+            backout_count: self.u32()?,
+            retry_at: self.option(Self::i64)?,
+        })
+    }
+
+    fn definition(&mut self) -> Option<Definition> {
+        Some(match self.u8()? {
+            TOPIC => Definition::Topic {
+                name: self.string()?,
+            },
+            QUEUE => Definition::Queue {
+                name: self.string()?,
+            },
+            DURABLE => Definition::Durable {
+                client_id: self.string()?,
+                name: self.string()?,
+                topic: self.string()?,
+            },
+            _ => return None,
+        })
+    }
+
+    fn message(&mut self) -> Option<QueuedMessage> {
+        let id = self.id()?;
+        let kind = match self.u8()? {
+            TOPIC => DestinationKind::Topic,
+            QUEUE => DestinationKind::Queue,
+            TEMPORARY => DestinationKind::TemporaryQueue,
+            _ => return None,
+        };
+        Some(QueuedMessage {
+            id,
+            destination: Destination::new(kind, &self.string()?),
+            destination_text: self.string()?,
+            origin: self.string()?,
+            enqueued_at: self.i64()?,
+            priority: self.u8().filter(|priority| *priority <= MAX_PRIORITY)?,
+            not_before: self.option(Self::i64)?,
+            expires_at: self.option(Self::i64)?,
+            correlation_id: self.option(Self::string)?,
+            reply_to: self.option(Self::string)?,
+            group: self.option(Self::string)?,
+            original_destination: self.option(Self::string)?,
+            reason: self.reason()?,
+            headers: self.list(|reader| Some((reader.string()?, reader.string()?)))?,
+            body: Bytes::copy_from_slice(self.bytes()?),
+            // Volatile messages never enter the log.
+            persistent: true,
+        })
+    }
+
+    fn reason(&mut self) -> Option<Option<Reason>> {
+        match self.u8()? {
+            0 => Some(None),
+            number => REASONS
+                .into_iter()
+                .find(|(n, _)| *n == number)
+                .map(|(_, reason)| Some(reason)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn text() -> impl Strategy<Value = String> {
+        "\\PC{0,12}"
+    }
+
+    fn id() -> impl Strategy<Value = MessageId> {
+        (any::<u64>(), any::<u64>()).prop_map(|(boot, seq)| MessageId { boot, seq })
+    }
+
+    fn place() -> impl Strategy<Value = Place> {
+        (
+            any::<u64>(),
+            any::<u32>(),
+            any::<u32>(),
+            any::<Option<i64>>(),
+        )
+            .prop_map(|(queue, delivery_count, backout_count, retry_at)| Place {
+                queue: QueueId(queue),
+                delivery_count,
+                backout_count,
+                retry_at,
+            })
+    }
+
+    fn message() -> impl Strategy<Value = QueuedMessage> {
+        let fixed = (id(), any::<i64>(), 0..=MAX_PRIORITY, 0..=5_usize);
+        let times = (any::<Option<i64>>(), any::<Option<i64>>());
+        let texts = (
+            text(),
+            text(),
+            proptest::option::of(text()),
+            proptest::option::of(text()),
+        );
+        let content = (
+            proptest::collection::vec((text(), text()), 0..4),
+            proptest::collection::vec(any::<u8>(), 0..64),
+        );
+        (fixed, times, texts, content).prop_map(|(fixed, times, texts, content)| QueuedMessage {
+            id: fixed.0,
+            origin: texts.0.clone(),
+            enqueued_at: fixed.1,
+            destination: Destination::queue(&texts.1),
+            destination_text: texts.1,
+            headers: content.0,
+            body: content.1.into(),
+            persistent: true,
+            priority: fixed.2,
+            not_before: times.0,
+            expires_at: times.1,
+            correlation_id: texts.2.clone(),
+            reply_to: texts.3.clone(),
+            group: texts.2,
+            original_destination: texts.3,
+            reason: REASONS.get(fixed.3).map(|(_, reason)| *reason),
+        })
+    }
+
+    fn entry() -> impl Strategy<Value = Entry> {
+        prop_oneof![
+            any::<u64>().prop_map(Entry::Boot),
+            (any::<u64>(), text(), text(), text()).prop_map(|(queue, client_id, name, topic)| {
+                let definition = Definition::Durable {
+                    client_id,
+                    name,
+                    topic,
+                };
+                Entry::Define {
+                    queue: QueueId(queue),
+                    definition,
+                }
+            }),
+            any::<u64>().prop_map(|queue| Entry::Remove {
+                queue: QueueId(queue)
+            }),
+            (message(), proptest::collection::vec(place(), 0..4)).prop_map(|(message, places)| {
+                Entry::Put {
+                    message: Arc::new(message),
+                    places,
+                }
+            }),
+            (any::<u64>(), proptest::collection::vec(id(), 0..4)).prop_map(|(queue, ids)| {
+                Entry::Ack {
+                    queue: QueueId(queue),
+                    ids,
+                }
+            }),
+            (id(), place()).prop_map(|(id, place)| Entry::Count { id, place }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(entries in proptest::collection::vec(entry(), 0..6)) {
+            let mut bytes = Vec::new();
+            entries.iter().for_each(|entry| encode(entry, &mut bytes));
+            prop_assert_eq!(decode(&bytes), Some(entries));
+        }
+
+        #[test]
+        fn arbitrary_bytes_do_no_harm(bytes in proptest::collection::vec(any::<u8>(), 0..256)) {
+            let _ = decode(&bytes);
+        }
+    }
+}
