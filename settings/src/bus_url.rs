@@ -21,7 +21,7 @@ pub enum BusUrl {
     /// Several addresses of one bus, tried in turn.
     Failover {
         /// The addresses; each is [`BusUrl::Stomp`], at least one.
-        urls: Vec<BusUrl>,
+        urls: Vec<Self>,
         /// The options behind `?`, in their order.
         options: Vec<(String, String)>,
     },

@@ -36,6 +36,14 @@ impl<'a> Checker<'a> {
         });
     }
 
+    /// Notes that the value at this path is wrong, unless something is already wrong in its line.
+    pub(crate) fn first_problem(&mut self, path: &str, cause: String, next_step: &str) {
+        let origin = self.lines.origin(path);
+        if self.problems.iter().all(|problem| problem.origin != origin) {
+            self.problem(path, cause, next_step);
+        }
+    }
+
     /// The value, or a problem if it is not what it should be. The error's text says behind a semicolon what
     /// to do.
     pub(crate) fn accept<T, E: Display>(&mut self, path: &str, value: Result<T, E>) -> Option<T> {

@@ -92,7 +92,7 @@ fn variable_name(path: &str) -> String {
 fn unknown(variable: &str, keys: &[(&str, bool)]) -> Problem {
     let names: Vec<String> = keys.iter().map(|(path, _)| variable_name(path)).collect();
     let next_step = if variable.starts_with("PILLARBOX__PILLARS") {
-        "set pillars in node.toml; lists of tables can't be set by the environment".to_owned()
+        "set pillars in node.toml, since lists of tables can't be set by the environment".to_owned()
     } else {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         did_you_mean(variable, &names)

@@ -92,3 +92,6 @@ pub fn load_repository(directory: &Path) -> Result<Repository, SettingsError> {
 pub fn load_node(directory: &Path) -> Result<Node, SettingsError> {
     Node::load(&directory.join(NODE_FILE))
 }
+
+#[cfg(test)]
+mod tests;

@@ -57,7 +57,7 @@ pub struct PillarNode {
     pub directories: Vec<PathBuf>,
     /// Bytes that stay free in each archive directory's file system.
     pub minimum_size_left: u64,
-    /// The time to deliver that it announces for GetFile.
+    /// The time to deliver that it announces for `GetFile`.
     pub time_to_start_deliver: Duration,
     /// Checksums older than this are computed again.
     pub max_age_for_checksums: Duration,
@@ -185,7 +185,7 @@ impl Node {
         environment: &Environment,
     ) -> Result<Self, SettingsError> {
         let document: Document<RawNode> = Document::read(text, name, environment)?;
-        let base = Path::new(name).parent().unwrap_or(Path::new(""));
+        let base = Path::new(name).parent().unwrap_or_else(|| Path::new(""));
         check::node(document, base)
     }
 

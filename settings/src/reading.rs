@@ -10,7 +10,7 @@ use config::{Config, File, FileFormat};
 use serde::de::DeserializeOwned;
 use toml::{
     Spanned,
-    de::{DeTable, Deserializer},
+    de::{DeTable, DeValue, Deserializer},
 };
 
 use crate::{
@@ -27,6 +27,9 @@ pub(crate) trait Shape: DeserializeOwned {
     const DEFAULTS: &'static str;
     /// The keys that the environment can set; `true` for lists.
     const ENVIRONMENT: &'static [(&'static str, bool)];
+
+    /// The lists of tables, without list positions.
+    const LISTS: &'static [&'static [&'static str]];
 
     /// The keys that the table at this path can have; list positions are left out of the path.
     fn keys(path: &[&str]) -> &'static [&'static str];
@@ -80,9 +83,9 @@ pub(crate) fn read_text(path: &Path) -> Result<String, SettingsError> {
 /// What to write instead of `word`: the nearest of the known ones, or all of them.
 pub(crate) fn did_you_mean(word: &str, known: &[&str]) -> String {
     let farthest = 1 + word.chars().count() / 4;
-    let distances = known
-        .iter()
-        .map(|it| (strsim::damerau_levenshtein(word, it), it));
+    let lower = word.to_lowercase();
+    let distance = |it: &str| strsim::damerau_levenshtein(&lower, &it.to_lowercase());
+    let distances = known.iter().map(|it| (distance(it), it));
     if let Some((_, nearest)) = distances
         .min()
         .filter(|(distance, _)| *distance <= farthest)
@@ -102,7 +105,7 @@ fn read_strictly<T: Shape>(
     mut table: Spanned<DeTable<'_>>,
     lines: &Lines,
 ) -> (Option<T>, Vec<Problem>) {
-    let mut problems = Vec::new();
+    let mut problems = misshapen::<T>(&mut table, lines);
     loop {
         let mut unknown = Vec::new();
         let deserializer = Deserializer::from(table.clone());
@@ -122,6 +125,42 @@ fn read_strictly<T: Shape>(
             return (None, problems);
         }
     }
+}
+
+/// Takes out what is a table instead of a list of tables or the other way round, which serde would partly
+/// let pass: it reads a list as the fields of a table in their order.
+fn misshapen<T: Shape>(table: &mut Spanned<DeTable<'_>>, lines: &Lines) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    places::retain_values(table.get_mut(), &[], &mut |path, span, value| {
+        let list = T::LISTS.contains(&path);
+        let fits = match value {
+            _ if T::keys(path).is_empty() => true,
+            DeValue::Table(_) => !list,
+            DeValue::Array(elements) => list && elements.iter().all(|it| it.get_ref().is_table()),
+            _ => false,
+        };
+        if !fits {
+            let name = path.join(".");
+            let (cause, next_step) = if list {
+                (
+                    format!("`{name}` is no list of tables"),
+                    format!("write each as [[{name}]]"),
+                )
+            } else {
+                (
+                    format!("`{name}` is no table"),
+                    format!("write it as [{name}]"),
+                )
+            };
+            problems.push(Problem {
+                origin: lines.origin_of_span(Some(span)),
+                cause,
+                next_step,
+            });
+        }
+        fits
+    });
+    problems
 }
 
 /// The effective values: defaults, overridden by the file, overridden by the environment.
@@ -169,7 +208,10 @@ fn syntax_problem(error: &toml::de::Error, lines: &Lines) -> Problem {
 fn value_problem(error: &toml::de::Error, lines: &Lines) -> Problem {
     let (cause, next_step) = cause_and_next_step(error.message());
     let key = error.span().and_then(|span| lines.key_at(&span));
-    let cause = key.map_or(cause.clone(), |key| format!("`{key}`: {cause}"));
+    let cause = match key {
+        Some(key) => format!("`{key}`: {cause}"),
+        None => cause,
+    };
     Problem {
         origin: lines.origin_of_span(error.span()),
         cause,
@@ -187,9 +229,10 @@ fn cause_and_next_step(message: &str) -> (String, String) {
         .rsplit_once("expected ")
         .map(|(_, expected)| expected)
     {
-        Some("a string") => "put it in quotes",
+        Some("a string" | "path string") => "put it in quotes",
         Some("a sequence") => "put it in square brackets",
         Some("a boolean") => "write true or false",
+        Some("u32" | "u64" | "a nonzero u64") => "write a whole number above 0",
         Some(expected) if expected.starts_with("struct ") || expected == "a map" => {
             "make it a table"
         }

@@ -49,9 +49,9 @@ pub struct Repository {
 /// What requests must carry (schema elements `RequireChecksumForNewFileRequests` and its like).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Requirements {
-    /// PutFile and ReplaceFile carry the new file's checksum.
+    /// `PutFile` and `ReplaceFile` carry the new file's checksum.
     pub checksum_for_new_file: bool,
-    /// DeleteFile and ReplaceFile carry the old file's checksum.
+    /// `DeleteFile` and `ReplaceFile` carry the old file's checksum.
     pub checksum_for_destructive: bool,
     /// Messages are signed.
     pub message_authentication: bool,
@@ -123,7 +123,7 @@ pub struct Sla {
     pub operation_timeout: Option<Duration>,
     /// A put is complete with this many full copies.
     pub min_copies: Option<usize>,
-    /// What a pillar promises for GetFile.
+    /// What a pillar promises for `GetFile`.
     pub time_to_deliver: Option<Duration>,
     /// How old a checksum may be when it is reported.
     pub max_checksum_age: Option<Duration>,

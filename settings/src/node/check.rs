@@ -26,7 +26,7 @@ use crate::{
 pub(super) fn node(document: Document<RawNode>, base: &Path) -> Result<Node, SettingsError> {
     let Document { values: raw, lines } = document;
     let mut checker = Checker::new(&lines);
-    let data = raw.data.as_deref().unwrap_or(Path::new(DATA));
+    let data = raw.data.as_deref().unwrap_or_else(|| Path::new(DATA));
     if raw.bus.url.as_ref().is_some_and(|Text(url)| url.uses_tls()) {
         no_tls("bus.url", &mut checker);
     }

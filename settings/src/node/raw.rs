@@ -143,6 +143,7 @@ impl Shape for RawNode {
         ("client.exchange", false),
         ("alarms.id", false),
     ];
+    const LISTS: &'static [&'static [&'static str]] = &[&["pillars"]];
 
     fn keys(path: &[&str]) -> &'static [&'static str] {
         match path {

@@ -160,6 +160,41 @@ fn remove_within(value: &mut DeValue<'_>, span: &Range<usize>) -> bool {
     }
 }
 
+/// Keeps the values that `keep` says yes to. It is asked about each key's value with the key's path, without
+/// list positions, and with the span of the key, from the outside in.
+pub(crate) fn retain_values(
+    table: &mut DeTable<'_>,
+    path: &[&str],
+    keep: &mut impl FnMut(&[&str], Range<usize>, &DeValue<'_>) -> bool,
+) {
+    let mut refused = Vec::new();
+    for (key, value) in table.iter_mut() {
+        let path: Vec<&str> = path
+            .iter()
+            .copied()
+            .chain([key.get_ref().as_ref()])
+            .collect();
+        if !keep(&path, key.span(), value.get_ref()) {
+            refused.push(key.get_ref().to_string());
+            continue;
+        }
+        match value.get_mut() {
+            DeValue::Table(inner) => retain_values(inner, &path, keep),
+            DeValue::Array(array) => {
+                for element in array.iter_mut() {
+                    if let DeValue::Table(inner) = element.get_mut() {
+                        retain_values(inner, &path, keep);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    for key in refused {
+        table.remove(key.as_str());
+    }
+}
+
 fn holds(outer: &Range<usize>, inner: &Range<usize>) -> bool {
     outer.start <= inner.start && inner.end <= outer.end
 }

@@ -88,16 +88,17 @@ fn default_checksum(text: Option<&str>, checker: &mut Checker<'_>) -> Option<Che
     }
     let upper = text.to_ascii_uppercase();
     let all: Vec<&str> = PLAIN_CHECKSUMS.iter().map(|it| it.as_str()).collect();
-    if upper.starts_with("HMAC_") || upper == "OTHER" {
-        let cause =
-            format!("the default checksum can't be `{text}`, which needs a salt or is no type");
+    let reason = match upper.as_str() {
+        "OTHER" => Some("names no type"),
+        upper if upper.starts_with("HMAC_") => Some("needs a salt"),
+        _ => None,
+    };
+    if let Some(reason) = reason {
+        let cause = format!("the default checksum can't be `{text}`, which {reason}");
         checker.problem(path, cause, format!("use {}", all.join(", ")));
     } else {
-        checker.problem(
-            path,
-            format!("unknown checksum type `{text}`"),
-            did_you_mean(&upper, &all),
-        );
+        let cause = format!("unknown checksum type `{text}`");
+        checker.problem(path, cause, did_you_mean(&upper, &all));
     }
     None
 }

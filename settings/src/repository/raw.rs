@@ -148,6 +148,7 @@ impl Shape for RawRepository {
         operation = "1h"
     "#;
     const ENVIRONMENT: &'static [(&'static str, bool)] = &[];
+    const LISTS: &'static [&'static [&'static str]] = &[&["collections"], &["collections", "slas"]];
 
     fn keys(path: &[&str]) -> &'static [&'static str] {
         match path {

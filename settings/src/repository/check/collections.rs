@@ -81,7 +81,7 @@ fn unique<'a>(
 ) {
     let Some(id) = id else { return };
     if seen.contains(&id) {
-        let cause = format!("there are two of the {what} id `{id}`");
+        let cause = format!("the {what} id `{id}` is used twice");
         checker.problem(&format!("{path}.id"), cause, "give each its own id");
     }
     seen.push(id);

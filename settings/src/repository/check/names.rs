@@ -116,7 +116,7 @@ fn clients(repository: &Repository, holders: &[Holder<'_>], checker: &mut Checke
                     "two clients of `{}` and `{}` could have one destination",
                     earlier.collection, new.collection
                 );
-                checker.problem(&new.path, cause, RENAME);
+                checker.first_problem(&new.path, cause, RENAME);
             }
             all.push(new);
         }
@@ -148,7 +148,7 @@ fn ambiguous(
     checker: &mut Checker<'_>,
 ) {
     let cause = format!("`{destination}` would be the destination of {one} and of {other}");
-    checker.problem(path, cause, RENAME);
+    checker.first_problem(path, cause, RENAME);
 }
 
 const RENAME: &str = "change an id or a template in `destinations`";
