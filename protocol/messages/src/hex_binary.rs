@@ -65,7 +65,7 @@ impl FromStr for HexBinary {
 impl fmt::Display for HexBinary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = String::with_capacity(self.0.len() * 2);
-        encode(&self.0, b"0123456789abcdef", &mut text);
+        encode(&self.0, b'a', &mut text);
         f.write_str(&text)
     }
 }
@@ -84,7 +84,7 @@ impl Value for HexBinary {
     }
 
     fn write(&self, out: &mut String) {
-        encode(&self.0, b"0123456789ABCDEF", out);
+        encode(&self.0, b'A', out);
     }
 }
 
@@ -108,16 +108,28 @@ const fn digit(byte: u8) -> Option<u8> {
     }
 }
 
-fn encode(bytes: &[u8], digits: &[u8; 16], out: &mut String) {
-    out.reserve(bytes.len() * 2);
-    for byte in bytes {
-        for nibble in [byte >> 4, byte & 0xF] {
-            out.push(char::from(
-                digits.get(usize::from(nibble)).copied().unwrap_or_default(),
-            ));
+/// Appends two digits for each byte; letters begin at `letter`.
+fn encode(bytes: &[u8], letter: u8, out: &mut String) {
+    let digit = |nibble: u8| {
+        if nibble < 10 {
+            b'0' + nibble
+        } else {
+            letter + (nibble - 10)
         }
+    };
+    let mut buffer = [0; 2 * CHUNK];
+    for chunk in bytes.chunks(CHUNK) {
+        let (pairs, _) = buffer.as_chunks_mut::<2>();
+        for (pair, byte) in pairs.iter_mut().zip(chunk) {
+            *pair = [digit(byte >> 4), digit(byte & 0xF)];
+        }
+        let text = buffer.get(..2 * chunk.len()).unwrap_or_default();
+        out.push_str(str::from_utf8(text).unwrap_or_default());
     }
 }
+
+/// Bytes encoded at a time: the longest checksum.
+const CHUNK: usize = 64;
 
 #[cfg(test)]
 mod tests {

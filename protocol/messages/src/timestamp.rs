@@ -1,6 +1,6 @@
 //! Points in time as the protocol writes them.
 
-use std::{cmp::Ordering, fmt, hash, str::FromStr};
+use std::{cmp::Ordering, fmt, fmt::Write as _, hash, str::FromStr};
 
 use chrono::{DateTime, FixedOffset, Utc};
 use thiserror::Error;
@@ -134,52 +134,72 @@ impl Value for Timestamp {
         let local = self.millis + i64::from(self.offset) * MINUTE;
         let (year, month, day) = civil_from_days(local.div_euclid(DAY));
         let time = local.rem_euclid(DAY);
-        // The schema's calendar has no year 0: the year before 1 is -1.
-        let shown_year = if year > 0 { year } else { 1 - year };
-        if year <= 0 {
-            out.push('-');
+        if (1000..=9999).contains(&year) {
+            push_ascii(
+                out,
+                &[
+                    digit(year / 1000),
+                    digit(year / 100),
+                    digit(year / 10),
+                    digit(year),
+                ],
+            );
+        } else {
+            // The schema's calendar has no year 0: the year before 1 is -1. Writing to a String cannot fail.
+            let (sign, year) = if year > 0 {
+                ("", year)
+            } else {
+                ("-", 1 - year)
+            };
+            let _ = write!(out, "{sign}{year:04}");
         }
-        digits(out, shown_year, 4);
-        for (mark, value) in [('-', month), ('-', day), ('T', time / HOUR)] {
-            out.push(mark);
-            digits(out, value, 2);
-        }
-        out.push(':');
-        digits(out, time / MINUTE % 60, 2);
-        out.push(':');
-        digits(out, time / 1000 % 60, 2);
-        out.push('.');
-        digits(out, time % 1000, 3);
+        let [hour, minute, second] = [time / HOUR, time / MINUTE % 60, time / 1000 % 60];
+        let millis = time % 1000;
+        push_ascii(
+            out,
+            &[
+                b'-',
+                digit(month / 10),
+                digit(month),
+                b'-',
+                digit(day / 10),
+                digit(day),
+                b'T',
+                digit(hour / 10),
+                digit(hour),
+                b':',
+                digit(minute / 10),
+                digit(minute),
+                b':',
+                digit(second / 10),
+                digit(second),
+                b'.',
+                digit(millis / 100),
+                digit(millis / 10),
+                digit(millis),
+            ],
+        );
         if self.offset == 0 {
             out.push('Z');
         } else {
-            out.push(if self.offset < 0 { '-' } else { '+' });
-            digits(out, i64::from(self.offset.abs() / 60), 2);
-            out.push(':');
-            digits(out, i64::from(self.offset.abs() % 60), 2);
+            let (sign, minutes) = if self.offset < 0 {
+                ('-', -self.offset)
+            } else {
+                ('+', self.offset)
+            };
+            let _ = write!(out, "{sign}{:02}:{:02}", minutes / 60, minutes % 60);
         }
     }
 }
 
-/// Appends a number that is not negative, with leading zeros up to the width.
-fn digits(out: &mut String, value: i64, width: usize) {
-    let mut buffer = [b'0'; 20];
-    let mut rest = value;
-    let mut used = 0;
-    for place in buffer.iter_mut().rev() {
-        if rest == 0 && used >= width {
-            break;
-        }
-        *place = b'0' + u8::try_from(rest % 10).unwrap_or_default();
-        rest /= 10;
-        used += 1;
-    }
-    out.extend(
-        buffer
-            .iter()
-            .skip(20 - used)
-            .map(|&digit| char::from(digit)),
-    );
+/// The last decimal digit of a number that is not negative.
+#[inline]
+fn digit(number: i64) -> u8 {
+    b'0' + u8::try_from(number % 10).unwrap_or_default()
+}
+
+fn push_ascii(out: &mut String, text: &[u8]) {
+    out.push_str(str::from_utf8(text).unwrap_or_default());
 }
 
 /// What is left to parse.
@@ -339,3 +359,121 @@ const MAX_OFFSET: i16 = 14 * 60;
 const ERA_DAYS: i64 = 146_097;
 /// Days from 0000-03-01 to 1970-01-01.
 const EPOCH_DAYS: i64 = 719_468;
+
+#[cfg(test)]
+mod tests {
+    use chrono::{Datelike, Timelike};
+    use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
+
+    use super::*;
+
+    #[test]
+    fn every_form_the_schema_has() {
+        for (text, written) in [
+            (
+                "2011-05-03T11:18:00.123456789+05:45",
+                "2011-05-03T11:18:00.123+05:45",
+            ),
+            ("2011-05-03T11:18:00Z", "2011-05-03T11:18:00.000Z"),
+            ("2011-05-03T11:18:00-00:00", "2011-05-03T11:18:00.000Z"),
+            ("2011-05-03T24:00:00Z", "2011-05-04T00:00:00.000Z"),
+            (
+                "2011-12-31T24:00:00.000-14:00",
+                "2012-01-01T00:00:00.000-14:00",
+            ),
+            (
+                "2011-05-03T11:18:00.5+14:00",
+                "2011-05-03T11:18:00.500+14:00",
+            ),
+            ("12011-05-03T11:18:00.0009Z", "12011-05-03T11:18:00.000Z"),
+            ("-0044-03-15T12:00:00Z", "-0044-03-15T12:00:00.000Z"),
+            ("0004-02-29T00:00:00Z", "0004-02-29T00:00:00.000Z"),
+            ("1969-12-31T23:59:59.999Z", "1969-12-31T23:59:59.999Z"),
+        ] {
+            assert_eq!(
+                text.parse::<Timestamp>().unwrap().to_string(),
+                written,
+                "{text}"
+            );
+        }
+        assert_eq!(
+            Timestamp::from_text(" \n1970-01-01T01:00:00+01:00 "),
+            Some(Timestamp::EPOCH)
+        );
+    }
+
+    #[test]
+    fn what_the_schema_does_not_have() {
+        for text in [
+            "",
+            "2011-05-03T11:18:00",
+            "2011-05-03 11:18:00Z",
+            "2011-05-03t11:18:00Z",
+            "2011-05-03T11:18:00z",
+            "2011-05-03T11:18Z",
+            "2011-5-03T11:18:00Z",
+            "2011-02-29T11:18:00Z",
+            "2011-13-01T11:18:00Z",
+            "2011-00-01T11:18:00Z",
+            "2011-05-03T24:00:01Z",
+            "2011-05-03T24:00:00.0001Z",
+            "2011-05-03T25:00:00Z",
+            "2011-05-03T11:60:00Z",
+            "2011-05-03T11:18:60Z",
+            "2011-05-03T11:18:00.Z",
+            "2011-05-03T11:18:00+14:01",
+            "2011-05-03T11:18:00+1:00",
+            "2011-05-03T11:18:00+01:00 ",
+            "2011-05-03T11:18:00+01:00:00",
+            "+2011-05-03T11:18:00Z",
+            "02011-05-03T11:18:00Z",
+            "0000-05-03T11:18:00Z",
+            "999999-05-03T11:18:00Z",
+            "٢٠١١-05-03T11:18:00Z",
+        ] {
+            assert!(text.parse::<Timestamp>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn instants_beyond_what_can_be_held_are_the_nearest() {
+        for millis in [i64::MIN, i64::MAX] {
+            let time = Timestamp::from_millis(millis);
+            assert_eq!(time.to_string().parse::<Timestamp>(), Ok(time));
+            assert_eq!(Timestamp::from(time.to_utc()), time);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_calendar_is_the_calendar(millis in any::<i64>()) {
+            let time = Timestamp::from_millis(millis % 9_000_000_000_000_000);
+            let known = time.to_utc();
+            let (year, month, day) = civil_from_days(time.millis().div_euclid(DAY));
+            prop_assert_eq!(
+                (year, month, day),
+                (known.year().into(), known.month().into(), known.day().into())
+            );
+            prop_assert_eq!(days_from_civil(year, month, day), time.millis().div_euclid(DAY));
+            prop_assert_eq!(i64::from(known.hour()), time.millis().rem_euclid(DAY) / HOUR);
+        }
+
+        #[test]
+        fn read_as_written(millis in any::<i64>(), minutes in -840i32..=840) {
+            let offset = FixedOffset::east_opt(minutes * 60).unwrap();
+            let time = Timestamp::from_millis(millis).with_offset(offset);
+            let text = time.to_string();
+            let read: Timestamp = text.parse().unwrap();
+            prop_assert_eq!(read, time);
+            prop_assert_eq!(read.to_string(), text);
+        }
+
+        #[test]
+        fn no_text_panics(text in any::<String>(), digits in "[-+0-9T:.Z]{0,30}") {
+            let _ = text.parse::<Timestamp>();
+            if let Ok(time) = digits.parse::<Timestamp>() {
+                prop_assert!(time.to_string().parse::<Timestamp>().is_ok());
+            }
+        }
+    }
+}
