@@ -1,7 +1,12 @@
 //! The pillar: archive, index, audit trail and one handler per operation.
 //!
-//! Owns the bytes of archived files ([`archive`]), what is known about them ([`index`]) and their
-//! checksums ([`digests`]).
+//! Owns the bytes of archived files ([`archive`]), what is known about them ([`index`]), their
+//! checksums ([`digests`]), and the node that answers for them on the bus ([`service`]). Internal:
+//! `handlers` (one per operation: check, then perform; none knows the bus), `checks`, `refusal`,
+//! `listing`, `result_document`, `disk_checksum` and `context`, which they share.
+//!
+//! Refuses: to know any client, and to fetch from or deliver to an address that the exchange's rules
+//! do not allow.
 //!
 //! Invariants
 //! * Nothing is listed that is not complete on disk: a file's bytes are synced before its name is
@@ -12,5 +17,15 @@
 //! * Text from peers becomes a path only in [`archive`], component by component.
 
 pub mod archive;
+mod checks;
+mod context;
 pub mod digests;
+mod disk_checksum;
+mod handlers;
 pub mod index;
+mod listing;
+mod refusal;
+mod result_document;
+pub mod service;
+
+pub use service::{Pillar, PillarError, PillarOptions};

@@ -1,0 +1,80 @@
+//! The checks that several operations share. Which come in which order is each handler's.
+
+use pillarbox_messages::{
+    ArchiveFileId, ChecksumData, ChecksumSpec, CollectionId, ComponentId, FileId, Header,
+    ResponseCode,
+};
+
+use crate::{context::Context, digests::Spec, index::FileRow, refusal::Refusal};
+
+/// The request names a collection, and one that is served here.
+pub(crate) fn collection<'a>(
+    context: &Context,
+    header: &'a Header,
+) -> Result<&'a CollectionId, Refusal> {
+    let Some(id) = &header.collection_id else {
+        return Err(Refusal::illegal_argument("the request names no collection"));
+    };
+    if context.component.serves(id) {
+        Ok(id)
+    } else {
+        Err(Refusal::illegal_argument(format!(
+            "the pillar does not serve the collection '{id}'"
+        )))
+    }
+}
+
+/// The request is for this pillar; one that names none is.
+pub(crate) fn pillar(context: &Context, named: Option<&ComponentId>) -> Result<(), Refusal> {
+    match named {
+        Some(id) if id != context.component.id() => Err(Refusal::illegal_argument(format!(
+            "the request is for the pillar '{id}'"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The file id is one that the archive accepts.
+pub(crate) fn file_id(context: &Context, id: &FileId) -> Result<ArchiveFileId, Refusal> {
+    let pattern = context.component.repository().file_id_pattern.as_ref();
+    Ok(ArchiveFileId::new(id, pattern)?)
+}
+
+/// A checksum spec that can be computed.
+pub(crate) fn spec(spec: &ChecksumSpec) -> Result<Spec, Refusal> {
+    Ok(Spec::try_from(spec)?)
+}
+
+/// The spec of the checksum that a request asks for, if it asks.
+pub(crate) fn requested_spec(spec: Option<&ChecksumSpec>) -> Result<Option<Spec>, Refusal> {
+    spec.map(self::spec).transpose()
+}
+
+/// The spec and value of a checksum that a request gives; `missing` is refused where `required`.
+pub(crate) fn given_checksum(
+    given: Option<&ChecksumData>,
+    required: bool,
+    missing: ResponseCode,
+) -> Result<Option<(Spec, &ChecksumData)>, Refusal> {
+    match given {
+        Some(data) => Ok(Some((spec(&data.checksum_spec)?, data))),
+        None if required => Err(Refusal::illegal_operation(
+            missing,
+            "the request gives no checksum",
+        )),
+        None => Ok(None),
+    }
+}
+
+/// The file is known, and not missing.
+pub(crate) async fn known(
+    context: &Context,
+    collection: &CollectionId,
+    id: &FileId,
+) -> Result<FileRow, Refusal> {
+    context
+        .index
+        .find(collection, id)
+        .await?
+        .ok_or_else(Refusal::not_found)
+}

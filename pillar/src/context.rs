@@ -1,0 +1,120 @@
+//! What every handler works with.
+
+use std::path::PathBuf;
+
+use pillarbox_component::{AlarmRequest, Component};
+use pillarbox_exchange::ExchangeClient;
+use pillarbox_messages::{
+    AlarmCode, ArchiveFileId, ChecksumData, ChecksumSpec, CollectionId, FileId, Header, Message,
+    ResponseCode, ResponseInfo, TimeToDeliver, Timestamp,
+};
+use pillarbox_settings::{AlarmLevel, PillarNode};
+
+use crate::{
+    archive::{Archive, ArchiveError, StoredFile},
+    digests::Spec,
+    index::{FileRow, Index},
+    refusal::Refusal,
+};
+
+/// A pillar's parts; handlers share it.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) component: Component,
+    pub(crate) settings: PillarNode,
+    pub(crate) archive: Archive,
+    pub(crate) index: Index,
+    pub(crate) exchange: ExchangeClient,
+    /// The repository's default checksum: the one that the index holds.
+    pub(crate) default_spec: Spec,
+    /// Where result documents are written before they are sent; emptied at start.
+    pub(crate) results: PathBuf,
+}
+
+impl Context {
+    /// How soon this pillar starts to deliver.
+    pub(crate) fn time_to_deliver(&self) -> TimeToDeliver {
+        let millis = self.settings.time_to_start_deliver.as_millis();
+        TimeToDeliver::from_millis(u64::try_from(millis).unwrap_or(u64::MAX))
+    }
+
+    /// The header of a response to this request.
+    pub(crate) fn response_header(&self, request: &Header) -> Header {
+        self.component.response_header(request)
+    }
+
+    /// The observed checksum of an archived file, as messages carry it.
+    pub(crate) fn observed(&self, row: &FileRow) -> ChecksumData {
+        ChecksumData {
+            checksum_spec: ChecksumSpec::from(&self.default_spec),
+            checksum_value: row.observed.clone(),
+            calculation_timestamp: Timestamp::from_millis(row.calculated_ms),
+        }
+    }
+
+    /// Opens a file that the index knows; `None` if it is gone from the disk. Such a file is taken out of all
+    /// listings, and an alarm is raised, once.
+    pub(crate) async fn open_known(
+        &self,
+        collection: &CollectionId,
+        file: &ArchiveFileId,
+    ) -> Result<Option<StoredFile>, Refusal> {
+        match self.archive.open_file(collection, file).await {
+            Ok(stored) => Ok(Some(stored)),
+            Err(ArchiveError::NotFound(id)) => {
+                if self.index.mark_missing(collection, &id).await? {
+                    self.raise_missing(collection, id).await;
+                }
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn raise_missing(&self, collection: &CollectionId, file: FileId) {
+        let request = AlarmRequest {
+            level: AlarmLevel::Error,
+            code: AlarmCode::ComponentFailure,
+            text: format!("file {file} is in the index but gone from the disk"),
+            collection: Some(collection.clone()),
+            file: Some(file),
+        };
+        self.component.alarms().raise(request).await;
+    }
+
+    /// The refusing answer of the request's own type.
+    pub(crate) fn refuse(
+        &self,
+        request: &Message,
+        code: ResponseCode,
+        text: &str,
+    ) -> Option<Message> {
+        self.component.refuse(request, code, text)
+    }
+}
+
+/// What a positive answer says.
+pub(crate) fn info(code: ResponseCode, text: &str) -> ResponseInfo {
+    ResponseInfo {
+        response_code: code,
+        response_text: Some(text.to_owned()),
+    }
+}
+
+/// `IDENTIFICATION_POSITIVE`.
+pub(crate) fn identified() -> ResponseInfo {
+    info(
+        ResponseCode::IdentificationPositive,
+        "ready to perform the operation",
+    )
+}
+
+/// `OPERATION_ACCEPTED_PROGRESS`.
+pub(crate) fn accepted(text: &str) -> ResponseInfo {
+    info(ResponseCode::OperationAcceptedProgress, text)
+}
+
+/// `OPERATION_COMPLETED`.
+pub(crate) fn completed(text: &str) -> ResponseInfo {
+    info(ResponseCode::OperationCompleted, text)
+}

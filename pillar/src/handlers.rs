@@ -1,0 +1,188 @@
+//! One handler per operation. A handler checks, then performs, and knows nothing of the bus.
+//!
+//! [`identify`] and [`operate`] pick the handler by the request's type; `None` is a request that no handler of
+//! this pillar is for.
+
+mod get_checksums;
+mod get_file;
+mod get_file_ids;
+mod put_file;
+
+use std::future::Future;
+
+use pillarbox_component::{Received, alarms::FailureKind};
+use pillarbox_messages::Message;
+
+use crate::{context::Context, index::OperationKey, refusal::Refusal};
+
+/// What comes of a request: the answer, and why it is not the one that was hoped for.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) message: Message,
+    pub(crate) refusal: Option<Refusal>,
+}
+
+/// An operation's two steps. What `check` finds out is handed to `perform`.
+trait Handler {
+    /// The operation request.
+    type Request: Clone + Into<Message> + Send + Sync;
+    /// What the checks found.
+    type Accepted: Send;
+
+    /// Everything that can be refused before anything is moved, in the protocol's order.
+    fn check(
+        context: &Context,
+        request: &Self::Request,
+    ) -> impl Future<Output = Result<Self::Accepted, Refusal>> + Send;
+
+    /// What is told once the checks have passed.
+    fn progress(context: &Context, request: &Self::Request, accepted: &Self::Accepted) -> Message;
+
+    /// Does it, and gives the final response.
+    fn perform(
+        context: &Context,
+        origin: &Origin,
+        request: &Self::Request,
+        accepted: Self::Accepted,
+    ) -> impl Future<Output = Result<Message, Refusal>> + Send;
+
+    /// Adds to a refusing answer what only this operation has.
+    fn refused(_refusal: &Refusal, _answer: &mut Message) {}
+}
+
+/// Where a request came from, for the audit trail.
+#[derive(Clone, Debug)]
+pub(crate) struct Origin {
+    /// Fingerprint of the certificate that the request was signed with.
+    pub(crate) certificate: Option<String>,
+}
+
+/// Takes the progress responses that a handler sends on its way.
+pub(crate) trait Progress: Send + Sync {
+    /// Sends one; that it can't be sent does not stop the operation.
+    fn send(&self, message: Message) -> impl Future<Output = ()> + Send;
+}
+
+/// Answers an identify request.
+pub(crate) async fn identify(context: &Context, request: &Message) -> Option<Answer> {
+    let result = match request {
+        Message::IdentifyPillarsForPutFileRequest(it) => put_file::identify(context, it).await,
+        Message::IdentifyPillarsForGetFileRequest(it) => get_file::identify(context, it).await,
+        Message::IdentifyPillarsForGetFileIdsRequest(it) => {
+            get_file_ids::identify(context, it).await
+        }
+        Message::IdentifyPillarsForGetChecksumsRequest(it) => {
+            get_checksums::identify(context, it).await
+        }
+        _ => return None,
+    };
+    match result {
+        Ok(message) => Some(Answer {
+            message,
+            refusal: None,
+        }),
+        Err(refusal) => refuse(context, request, refusal, |_, _| {}),
+    }
+}
+
+/// Performs an operation request.
+pub(crate) async fn operate(
+    context: &Context,
+    received: &Received,
+    progress: &impl Progress,
+) -> Option<Answer> {
+    let origin = Origin {
+        certificate: received.certificate.clone(),
+    };
+    match &received.message {
+        Message::PutFileRequest(it) => match repeated(context, &received.message).await {
+            Ok(Some(message)) => Some(Answer {
+                message,
+                refusal: None,
+            }),
+            Ok(None) => run::<put_file::PutFile>(context, &origin, it, progress).await,
+            Err(refusal) => refuse(context, &received.message, refusal, |_, _| {}),
+        },
+        Message::GetFileRequest(it) => {
+            run::<get_file::GetFile>(context, &origin, it, progress).await
+        }
+        Message::GetFileIdsRequest(it) => {
+            run::<get_file_ids::GetFileIds>(context, &origin, it, progress).await
+        }
+        Message::GetChecksumsRequest(it) => {
+            run::<get_checksums::GetChecksums>(context, &origin, it, progress).await
+        }
+        _ => None,
+    }
+}
+
+/// The answer to a request whose handler panicked.
+pub(crate) fn crashed(context: &Context, request: &Message, panic: &str) -> Option<Answer> {
+    refuse(context, request, Refusal::unexpected(panic), |_, _| {})
+}
+
+async fn run<H: Handler>(
+    context: &Context,
+    origin: &Origin,
+    request: &H::Request,
+    progress: &impl Progress,
+) -> Option<Answer> {
+    let result = match H::check(context, request).await {
+        Ok(accepted) => {
+            progress
+                .send(H::progress(context, request, &accepted))
+                .await;
+            H::perform(context, origin, request, accepted).await
+        }
+        Err(refusal) => Err(refusal),
+    };
+    match result {
+        Ok(message) => Some(Answer {
+            message,
+            refusal: None,
+        }),
+        Err(refusal) => refuse(context, &request.clone().into(), refusal, H::refused),
+    }
+}
+
+fn refuse(
+    context: &Context,
+    request: &Message,
+    refusal: Refusal,
+    amend: impl FnOnce(&Refusal, &mut Message),
+) -> Option<Answer> {
+    let code = FailureKind::row(refusal.kind).response;
+    let mut message = context.refuse(request, code, &refusal.answer)?;
+    amend(&refusal, &mut message);
+    Some(Answer {
+        message,
+        refusal: Some(refusal),
+    })
+}
+
+/// The final response to an operation that was done before, if this request is a repeat of it.
+async fn repeated(context: &Context, request: &Message) -> Result<Option<Message>, Refusal> {
+    let header = request.header();
+    let about = (
+        &header.collection_id,
+        request.file_id(),
+        request.message_type().operation(),
+    );
+    let (Some(collection), Some(file_id), Some(operation)) = about else {
+        return Ok(None);
+    };
+    let key = OperationKey {
+        from: header.from.clone(),
+        correlation: header.correlation_id.clone(),
+        operation,
+        collection: collection.clone(),
+        file_id: file_id.clone(),
+    };
+    let Some(remembered) = context.index.remembered(&key).await? else {
+        return Ok(None);
+    };
+    let mut response = Message::from_xml(&remembered.response).map_err(Refusal::unexpected)?;
+    // The requester may listen elsewhere by now.
+    *response.header_mut() = context.response_header(header);
+    Ok(Some(response))
+}

@@ -1,0 +1,295 @@
+//! PutFile: a new file is downloaded from where the client offers it, and stored.
+
+use std::sync::Arc;
+
+use pillarbox_messages::{
+    ArchiveFileId, ChecksumData, ChecksumSpec, CollectionId, FileAction, HexBinary,
+    IdentifyPillarsForPutFileRequest, IdentifyPillarsForPutFileResponse, Message, Operation,
+    PutFileFinalResponse, PutFileProgressResponse, PutFileRequest, ResponseCode, Timestamp,
+};
+
+use super::{Handler, Origin};
+use crate::{
+    archive::{Leftover, ReceivedFile},
+    checks,
+    context::{Context, accepted, completed, identified, info},
+    digests::{Checksums, Spec},
+    index::{AuditEntry, FileRow, IndexError, PutRecord, Remember},
+    refusal::Refusal,
+};
+
+/// Ready, unless the file is there already or would not fit.
+pub(super) async fn identify(
+    context: &Context,
+    request: &IdentifyPillarsForPutFileRequest,
+) -> Result<Message, Refusal> {
+    let collection = checks::collection(context, &request.header)?;
+    let mut existing = None;
+    if let Some(id) = &request.file_id {
+        let file = checks::file_id(context, id)?;
+        existing = context.index.find(collection, id).await?;
+        if existing.is_none() {
+            context
+                .archive
+                .check(collection, &file, request.file_size.unwrap_or(0))?;
+        }
+    }
+    let response_info = match &existing {
+        Some(_) => info(
+            ResponseCode::DuplicateFileFailure,
+            "the pillar has a file of this id",
+        ),
+        None => identified(),
+    };
+    Ok(IdentifyPillarsForPutFileResponse {
+        header: context.response_header(&request.header),
+        response_info,
+        pillar_id: context.component.id().clone(),
+        file_id: request.file_id.clone(),
+        pillar_checksum_spec: None,
+        checksum_data_for_existing_file: existing.map(|row| context.observed(&row)),
+        time_to_deliver: Some(context.time_to_deliver()),
+    }
+    .into())
+}
+
+/// The operation.
+pub(super) struct PutFile;
+
+/// What the checks found.
+pub(super) struct Accepted {
+    collection: CollectionId,
+    file: ArchiveFileId,
+    given: Option<(Spec, HexBinary)>,
+    requested: Option<Spec>,
+}
+
+impl Handler for PutFile {
+    type Request = PutFileRequest;
+    type Accepted = Accepted;
+
+    async fn check(context: &Context, request: &PutFileRequest) -> Result<Accepted, Refusal> {
+        let collection = checks::collection(context, &request.header)?;
+        checks::pillar(context, request.pillar_id.as_ref())?;
+        let given = checks::given_checksum(
+            request.checksum_data_for_new_file.as_ref(),
+            context.component.repository().require.checksum_for_new_file,
+            ResponseCode::NewFileChecksumFailure,
+        )?;
+        let requested = checks::requested_spec(request.checksum_request_for_new_file.as_ref())?;
+        let file = checks::file_id(context, &request.file_id)?;
+        absent(context, request, collection).await?;
+        context
+            .archive
+            .check(collection, &file, request.file_size.unwrap_or(0))?;
+        Ok(Accepted {
+            collection: collection.clone(),
+            file,
+            given: given.map(|(spec, data)| (spec, data.checksum_value.clone())),
+            requested,
+        })
+    }
+
+    fn progress(context: &Context, request: &PutFileRequest, _accepted: &Accepted) -> Message {
+        PutFileProgressResponse {
+            header: context.response_header(&request.header),
+            response_info: accepted("started to receive the file"),
+            pillar_id: Some(context.component.id().clone()),
+            pillar_checksum_spec: None,
+            file_id: request.file_id.clone(),
+            file_address: request.file_address.clone(),
+        }
+        .into()
+    }
+
+    async fn perform(
+        context: &Context,
+        origin: &Origin,
+        request: &PutFileRequest,
+        accepted: Accepted,
+    ) -> Result<Message, Refusal> {
+        let claim = context
+            .archive
+            .claim(&accepted.collection, &accepted.file)?;
+        // Asked again now that nobody else can store the file before we do.
+        absent(context, request, &accepted.collection).await?;
+        let received = receive(context, request, &accepted, claim).await?;
+        if let Err(refusal) = judge(request, &accepted, &received) {
+            received.discard().await;
+            return Err(refusal);
+        }
+        store(context, origin, request, accepted, received).await
+    }
+
+    fn refused(refusal: &Refusal, answer: &mut Message) {
+        if let Message::PutFileFinalResponse(response) = answer {
+            response.checksum_data_for_existing_file = refusal.existing.as_deref().cloned();
+        }
+    }
+}
+
+async fn absent(
+    context: &Context,
+    request: &PutFileRequest,
+    collection: &CollectionId,
+) -> Result<(), Refusal> {
+    match context.index.find(collection, &request.file_id).await? {
+        Some(row) => Err(Refusal::duplicate(context.observed(&row))),
+        None => Ok(()),
+    }
+}
+
+/// Downloads into a temporary file, with every checksum that is needed computed on the way.
+async fn receive(
+    context: &Context,
+    request: &PutFileRequest,
+    accepted: &Accepted,
+    claim: crate::archive::Claim,
+) -> Result<ReceivedFile, Refusal> {
+    let mut specs = vec![context.default_spec.clone()];
+    specs.extend(accepted.given.iter().map(|(spec, _)| spec.clone()));
+    specs.extend(accepted.requested.clone());
+    let mut download = context.exchange.get(&request.file_address).await?;
+    let announced = request
+        .file_size
+        .filter(|&size| size > 0)
+        .or(download.length);
+    let mut incoming = context
+        .archive
+        .receive(claim, announced.unwrap_or(0), specs)?;
+    loop {
+        let refusal: Refusal = match download.chunk().await {
+            Ok(Some(bytes)) => match incoming.write(bytes).await {
+                Ok(()) => continue,
+                Err(error) => error.into(),
+            },
+            Ok(None) => break,
+            Err(error) => error.into(),
+        };
+        incoming.discard().await;
+        return Err(refusal);
+    }
+    Ok(incoming.finish().await?)
+}
+
+/// Whether the received bytes are the ones that the client announced.
+fn judge(
+    request: &PutFileRequest,
+    accepted: &Accepted,
+    received: &ReceivedFile,
+) -> Result<(), Refusal> {
+    // A size of 0 is sent for "unknown" by many clients.
+    let announced = request.file_size.filter(|&size| size > 0);
+    if let Some(announced) = announced.filter(|&size| size != received.size()) {
+        return Err(Refusal::rejection(
+            ResponseCode::FileTransferFailure,
+            format!(
+                "received {} bytes of the announced {announced}",
+                received.size()
+            ),
+        ));
+    }
+    let Some((spec, expected)) = &accepted.given else {
+        return Ok(());
+    };
+    let computed = received.checksums().value(spec);
+    if computed == Some(expected) {
+        return Ok(());
+    }
+    let computed = computed.map(ToString::to_string).unwrap_or_default();
+    Err(Refusal::illegal_operation(
+        ResponseCode::NewFileChecksumFailure,
+        format!("the received file has the checksum {computed}, announced was {expected}"),
+    ))
+}
+
+/// Gives the file its place, then writes row, audit event and remembered response.
+async fn store(
+    context: &Context,
+    origin: &Origin,
+    request: &PutFileRequest,
+    accepted: Accepted,
+    received: ReceivedFile,
+) -> Result<Message, Refusal> {
+    let published = context.archive.publish(received, Leftover::Replace).await?;
+    let checksum = default_checksum(context, &published.checksums)?;
+    let respond = responder(
+        context,
+        request,
+        accepted.requested.as_ref(),
+        &published.checksums,
+    );
+    let response = Arc::clone(&respond);
+    let record = PutRecord {
+        collection: accepted.collection,
+        file_id: request.file_id.clone(),
+        directory: published.directory.clone(),
+        size: published.size,
+        checksum,
+        audit: AuditEntry {
+            file_id: request.file_id.clone(),
+            actor: request.header.from.clone(),
+            action: FileAction::PutFile,
+            info: Some("file added to the archive".to_owned()),
+            operation_id: Some(request.header.correlation_id.clone()),
+            certificate_id: origin.certificate.clone(),
+            audit_trail_information: request.audit_trail_information.clone(),
+        },
+        remember: Some(Remember {
+            from: request.header.from.clone(),
+            correlation: request.header.correlation_id.clone(),
+            operation: Operation::PutFile,
+            respond: Box::new(move |row| Message::from(response(row)).to_xml()),
+        }),
+    };
+    let done = match context.index.put(record).await {
+        Ok(done) => done,
+        Err(IndexError::AlreadyPresent(row)) => {
+            return Err(Refusal::duplicate(context.observed(&row)));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    drop(published);
+    Ok(respond(&done.row).into())
+}
+
+fn default_checksum(context: &Context, checksums: &Checksums) -> Result<HexBinary, Refusal> {
+    checksums
+        .value(&context.default_spec)
+        .cloned()
+        .ok_or_else(|| Refusal::unexpected("the default checksum was not computed"))
+}
+
+/// Makes the final response from the file's row, whose times are only known once it is written.
+fn responder(
+    context: &Context,
+    request: &PutFileRequest,
+    requested: Option<&Spec>,
+    checksums: &Checksums,
+) -> Arc<impl Fn(&FileRow) -> PutFileFinalResponse + Send + Sync + 'static> {
+    let asked = requested.and_then(|spec| {
+        checksums
+            .value(spec)
+            .map(|value| (ChecksumSpec::from(spec), value.clone()))
+    });
+    let header = context.response_header(&request.header);
+    let pillar = context.component.id().clone();
+    let file_id = request.file_id.clone();
+    let file_address = request.file_address.clone();
+    Arc::new(move |row: &FileRow| PutFileFinalResponse {
+        header: header.clone(),
+        response_info: completed("the file is stored"),
+        pillar_id: Some(pillar.clone()),
+        pillar_checksum_spec: None,
+        file_id: file_id.clone(),
+        file_address: file_address.clone(),
+        checksum_data_for_new_file: asked.clone().map(|(checksum_spec, checksum_value)| {
+            ChecksumData {
+                checksum_spec,
+                checksum_value,
+                calculation_timestamp: Timestamp::from_millis(row.calculated_ms),
+            }
+        }),
+        checksum_data_for_existing_file: None,
+    })
+}

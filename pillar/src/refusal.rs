@@ -1,0 +1,147 @@
+//! Why a handler does not do what it was asked for: what the peer is told, and what stays with us.
+
+use std::fmt;
+
+use pillarbox_component::alarms::FailureKind;
+use pillarbox_exchange::ExchangeError;
+use pillarbox_messages::{ChecksumData, FileIdError, ResponseCode};
+
+use crate::{archive::ArchiveError, digests::SpecError, index::IndexError};
+
+/// A refused or failed request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// The row of the failure table: response code, alarm and level.
+    pub(crate) kind: FailureKind,
+    /// What the peer is told; nothing about the inside of this node.
+    pub(crate) answer: String,
+    /// What the log and the alarm say beyond that.
+    pub(crate) detail: Option<String>,
+    /// The checksum of the file that is there already, for a duplicate.
+    pub(crate) existing: Option<Box<ChecksumData>>,
+}
+
+impl Refusal {
+    pub(crate) fn new(kind: FailureKind, answer: impl fmt::Display) -> Self {
+        Self {
+            kind,
+            answer: answer.to_string(),
+            detail: None,
+            existing: None,
+        }
+    }
+
+    /// An argument that no request may have.
+    pub(crate) fn illegal_argument(answer: impl fmt::Display) -> Self {
+        Self::new(FailureKind::IllegalArgument, answer)
+    }
+
+    /// A refusal of an operation that is legal as such.
+    pub(crate) fn rejection(code: ResponseCode, answer: impl fmt::Display) -> Self {
+        Self::new(FailureKind::rejection(code), answer)
+    }
+
+    /// A refusal of an operation that would do damage.
+    pub(crate) fn illegal_operation(code: ResponseCode, answer: impl fmt::Display) -> Self {
+        Self::new(FailureKind::illegal_operation(code), answer)
+    }
+
+    /// A fault of this node.
+    pub(crate) fn unexpected(detail: impl fmt::Display) -> Self {
+        Self::new(
+            FailureKind::Unexpected,
+            "the pillar could not do this because of a fault of its own",
+        )
+        .with_detail(detail)
+    }
+
+    /// The file isn't here.
+    pub(crate) fn not_found() -> Self {
+        Self::rejection(
+            ResponseCode::FileNotFoundFailure,
+            "the pillar has no file of this id",
+        )
+    }
+
+    /// The file is here already.
+    pub(crate) fn duplicate(existing: ChecksumData) -> Self {
+        let mut refusal = Self::rejection(
+            ResponseCode::DuplicateFileFailure,
+            "the pillar has a file of this id",
+        );
+        refusal.existing = Some(Box::new(existing));
+        refusal
+    }
+
+    pub(crate) fn with_detail(mut self, detail: impl fmt::Display) -> Self {
+        self.detail = Some(detail.to_string());
+        self
+    }
+
+    /// What the log and the alarm say.
+    pub(crate) fn alarm_text(&self) -> String {
+        match &self.detail {
+            Some(detail) => format!("{}: {detail}", self.answer),
+            None => self.answer.clone(),
+        }
+    }
+}
+
+impl From<FileIdError> for Refusal {
+    fn from(error: FileIdError) -> Self {
+        Self::rejection(ResponseCode::RequestNotUnderstoodFailure, error)
+    }
+}
+
+impl From<SpecError> for Refusal {
+    fn from(error: SpecError) -> Self {
+        Self::rejection(ResponseCode::RequestNotUnderstoodFailure, error)
+    }
+}
+
+impl From<IndexError> for Refusal {
+    fn from(error: IndexError) -> Self {
+        if error.is_no_space() {
+            return Self::rejection(ResponseCode::Failure, "the pillar's disk is full")
+                .with_detail(error);
+        }
+        Self::unexpected(error)
+    }
+}
+
+impl From<ArchiveError> for Refusal {
+    fn from(error: ArchiveError) -> Self {
+        match &error {
+            ArchiveError::NoSpace(numbers) => {
+                let numbers = numbers.to_string();
+                Self::rejection(ResponseCode::Failure, numbers)
+            }
+            ArchiveError::DiskFull { .. } => {
+                Self::rejection(ResponseCode::Failure, "the pillar's disk is full")
+                    .with_detail(error)
+            }
+            ArchiveError::FolderInTheWay(_) | ArchiveError::FileInTheWay(_) => {
+                Self::rejection(ResponseCode::RequestNotUnderstoodFailure, &error)
+            }
+            ArchiveError::Busy { .. } => Self::rejection(ResponseCode::Failure, &error),
+            _ => Self::unexpected(error),
+        }
+    }
+}
+
+/// A failure to fetch from, or to deliver to, an address that a peer named.
+impl From<ExchangeError> for Refusal {
+    fn from(error: ExchangeError) -> Self {
+        match &error {
+            ExchangeError::NotAllowed { .. } | ExchangeError::UnsupportedScheme { .. } => {
+                Self::illegal_argument(error)
+            }
+            ExchangeError::Local { .. } => Self::unexpected(error),
+            _ => Self::rejection(
+                ResponseCode::FileTransferFailure,
+                "the file could not be transferred",
+            )
+            .with_detail(error),
+        }
+    }
+}

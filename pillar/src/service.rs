@@ -1,0 +1,445 @@
+//! The pillar on the bus: what arrives is read, handed to the worker of its file, answered and acknowledged.
+
+use std::{
+    collections::BTreeSet, fmt, fs, io, num::NonZeroU64, path::PathBuf, sync::Arc, time::Duration,
+};
+
+use pillarbox_bus::{AckMode, Bus, BusError, Delivery, SubscribeRequest, Subscription};
+use pillarbox_component::{
+    Component, ComponentOptions, KeyedWorkers, Received,
+    dispatch::{WorkerLimits, catch},
+    incoming,
+};
+use pillarbox_exchange::ExchangeClient;
+use pillarbox_messages::{
+    CollectionId, ComponentId, Destination, FileId, Message, clock::SharedClock,
+};
+use pillarbox_settings::{PillarNode, PillarType, Repository};
+use thiserror::Error;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tracing::{Instrument as _, debug, error, info, info_span, warn};
+
+use crate::{
+    archive::{Archive, ArchiveError, ArchiveOptions},
+    context::Context,
+    digests::{Spec, SpecError},
+    handlers::{self, Answer, Progress},
+    index::{Index, IndexError, IndexOptions},
+};
+
+/// What a pillar is made from.
+#[derive(Clone, Debug)]
+pub struct PillarOptions {
+    /// Its part of node.toml.
+    pub settings: PillarNode,
+    /// The repository it belongs to.
+    pub repository: Arc<Repository>,
+    /// Its own connection; the client id is the pillar's id.
+    pub bus: Bus,
+    /// What it fetches and delivers files with.
+    pub exchange: ExchangeClient,
+    /// Where it keeps its index; its own directory.
+    pub data: PathBuf,
+    /// Its time.
+    pub clock: SharedClock,
+}
+
+/// Why a pillar can't start.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum PillarError {
+    /// No collection lists it.
+    #[error(
+        "pillar '{0}' is in no collection of repository.toml; add it to a collection's pillars"
+    )]
+    NoCollection(ComponentId),
+    /// Its type can't be played by this version.
+    #[error(
+        "pillar '{0}': type \"CHECKSUM\" is not supported by this version; set type = \"FILE\""
+    )]
+    UnsupportedType(ComponentId),
+    /// The repository's default checksum can't be computed.
+    #[error("the repository's default checksum: {0}")]
+    Checksum(#[from] SpecError),
+    /// An archive directory can't be used.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// The index can't be used.
+    #[error(transparent)]
+    Index(#[from] IndexError),
+    /// Its data directory can't be used.
+    #[error("{}: {source}; make it writable", path.display())]
+    Data {
+        /// The directory.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The bus refuses it.
+    #[error("pillar '{pillar}': {source}")]
+    Bus {
+        /// The pillar.
+        pillar: ComponentId,
+        /// What the bus said.
+        source: BusError,
+    },
+}
+
+/// A running FILE pillar.
+pub struct Pillar {
+    context: Arc<Context>,
+    workers: KeyedWorkers<Key>,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Pillar {
+    /// Opens archive and index, cleans what an earlier run left behind, and subscribes. When this returns, the
+    /// pillar hears every identify request.
+    ///
+    /// # Errors
+    /// Settings that can't be honored; a directory, database or bus that can't be used.
+    pub async fn start(options: PillarOptions) -> Result<Self, PillarError> {
+        let id = options.settings.id.clone();
+        let bus = options.bus.clone();
+        let context = Arc::new(open(options)?);
+        let pillar = Self {
+            context,
+            workers: KeyedWorkers::new(WORKERS),
+            stop: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        };
+        let failed = |source| PillarError::Bus {
+            pillar: id.clone(),
+            source,
+        };
+        for (destination, ack) in pillar.destinations() {
+            let request = SubscribeRequest {
+                destination,
+                durable: None,
+                ack,
+                prefetch: PREFETCH,
+            };
+            let subscription = bus.subscribe(request).await.map_err(failed)?;
+            pillar.tasks.spawn(pillar.intake().run(subscription));
+        }
+        info!(pillar = id.as_str(), "pillar ready");
+        Ok(pillar)
+    }
+
+    /// Takes nothing new, finishes within `grace` what can be finished, and gives the rest back to the bus,
+    /// uncounted.
+    pub async fn shutdown(self, grace: Duration) {
+        self.stop.cancel();
+        self.tasks.close();
+        let drained = self.workers.drain(grace).await;
+        self.tasks.wait().await;
+        let pillar = self.context.component.id().as_str();
+        let (stopped, unstarted) = (drained.stopped.len(), drained.unstarted.len());
+        if let Err(error) = self.context.component.bus().close().await {
+            debug!(pillar, %error, "the bus connection had ended");
+        }
+        self.context.index.close().await;
+        info!(pillar, stopped, unstarted, "pillar stopped");
+    }
+
+    /// Where it listens: collection topics, whose messages are gone once taken, and its own destinations, whose
+    /// requests are acknowledged when they are done. Several collections may share a destination.
+    fn destinations(&self) -> Vec<(Destination, AckMode)> {
+        let component = &self.context.component;
+        let repository = component.repository();
+        let mut topics = BTreeSet::new();
+        let mut own = BTreeSet::new();
+        for collection in component.collections() {
+            topics.insert(repository.destinations(collection).collection());
+            own.insert(component.address(Some(collection)));
+        }
+        let topics = topics.into_iter().map(|it| (it, AckMode::Auto));
+        topics
+            .chain(own.into_iter().map(|it| (it, AckMode::Individual)))
+            .collect()
+    }
+
+    fn intake(&self) -> Intake {
+        Intake {
+            context: Arc::clone(&self.context),
+            workers: self.workers.clone(),
+            stop: self.stop.clone(),
+        }
+    }
+}
+
+impl fmt::Debug for Pillar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pillar")
+            .field("id", self.context.component.id())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Opens what the pillar keeps.
+fn open(options: PillarOptions) -> Result<Context, PillarError> {
+    let PillarOptions {
+        settings,
+        repository,
+        bus,
+        exchange,
+        data,
+        clock,
+    } = options;
+    let id = settings.id.clone();
+    if settings.pillar_type != PillarType::File {
+        return Err(PillarError::UnsupportedType(id));
+    }
+    let default_spec = Spec::plain(repository.default_checksum)?;
+    let component = Component::new(ComponentOptions::pillar(
+        id.clone(),
+        repository,
+        bus,
+        SharedClock::clone(&clock),
+        settings.alarm_level,
+    ));
+    if component.collections().is_empty() {
+        return Err(PillarError::NoCollection(id));
+    }
+    let results = data.join("results");
+    empty(&results).map_err(|source| PillarError::Data {
+        path: results.clone(),
+        source,
+    })?;
+    let archive = Archive::open(ArchiveOptions {
+        directories: settings.directories.clone(),
+        collections: component.collections().to_vec(),
+        minimum_size_left: settings.minimum_size_left,
+    })?;
+    let index = Index::open(IndexOptions {
+        path: data.join("index.sqlite"),
+        checksum_type: component.repository().default_checksum,
+        first_audit_number: settings.first_audit_number.unwrap_or(NonZeroU64::MIN),
+        clock,
+    })?;
+    Ok(Context {
+        component,
+        settings,
+        archive,
+        index,
+        exchange,
+        default_spec,
+        results,
+    })
+}
+
+/// An empty directory of this name.
+fn empty(directory: &std::path::Path) -> io::Result<()> {
+    match fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    fs::create_dir_all(directory)
+}
+
+/// Messages of one key are handled in the order in which they came.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Key {
+    /// About one file of one collection.
+    File(Option<CollectionId>, FileId),
+    /// About no single file: each on its own.
+    Alone(String),
+}
+
+impl Key {
+    fn of(delivery: &Delivery, message: &Message) -> Self {
+        match message.file_id() {
+            Some(file) => Self::File(message.header().collection_id.clone(), file.clone()),
+            None => Self::Alone(delivery.message.message_id.clone()),
+        }
+    }
+}
+
+/// What takes messages from one subscription.
+struct Intake {
+    context: Arc<Context>,
+    workers: KeyedWorkers<Key>,
+    stop: CancellationToken,
+}
+
+impl Intake {
+    async fn run(self, mut subscription: Subscription) {
+        loop {
+            let delivery = tokio::select! {
+                biased;
+                () = self.stop.cancelled() => break,
+                next = subscription.next() => next,
+            };
+            let Some(delivery) = delivery else {
+                warn!(
+                    pillar = self.context.component.id().as_str(),
+                    "subscription ended"
+                );
+                return;
+            };
+            self.take(delivery).await;
+        }
+        // The bus connection is closed after the workers are done; the subscription must live until then, since
+        // its end gives back what is being worked on.
+        self.workers.idle().await;
+    }
+
+    async fn take(&self, delivery: Delivery) {
+        match self.context.component.receive(&delivery.message) {
+            Ok(received) => self.hand_over(delivery, received).await,
+            Err(incoming::Refusal::NotOurs) => acknowledge(delivery).await,
+            Err(incoming::Refusal::Rejected(rejection)) => {
+                self.context.component.reject(&rejection).await;
+                acknowledge(delivery).await;
+            }
+        }
+    }
+
+    async fn hand_over(&self, delivery: Delivery, received: Received) {
+        let key = Key::of(&delivery, &received.message);
+        let span = span_of(self.context.component.id(), &received.message);
+        // On the heap once, instead of moved through every layer of the workers.
+        let job = Box::pin(serve(Arc::clone(&self.context), delivery, received)).instrument(span);
+        if self.workers.submit(key, job).await.is_err() {
+            debug!("a message came while stopping; it goes back to its queue");
+        }
+    }
+}
+
+/// Everything that is logged while a message is handled carries these.
+fn span_of(pillar: &ComponentId, message: &Message) -> tracing::Span {
+    let header = message.header();
+    info_span!(
+        "request",
+        pillar = pillar.as_str(),
+        op = message.message_type().as_str(),
+        correlation = header.correlation_id.as_str(),
+        collection = header.collection_id.as_ref().map(AsRef::as_ref),
+        from = header.from.as_str(),
+        file = message.file_id().map(AsRef::as_ref),
+    )
+}
+
+/// Handles one request to its end: answer, acknowledgement, alarm.
+async fn serve(context: Arc<Context>, delivery: Delivery, received: Received) {
+    let request = &received.message;
+    let kind = request.message_type();
+    let progress = BusProgress {
+        component: &context.component,
+        received: &received,
+    };
+    let handled = catch(async {
+        if kind.is_identify_request() {
+            handlers::identify(&context, request).await
+        } else {
+            handlers::operate(&context, &received, &progress).await
+        }
+    })
+    .await;
+    let answer = handled.unwrap_or_else(|panicked| {
+        error!(%panicked, "handler panicked");
+        handlers::crashed(&context, request, &panicked.to_string())
+    });
+    let Some(answer) = answer else {
+        if kind.is_request() && !kind.is_identify_request() {
+            warn!("no handler for this request");
+        }
+        acknowledge(delivery).await;
+        return;
+    };
+    let from_queue = kind.is_request() && !kind.is_identify_request();
+    match finish(&context, delivery, &received, &answer, from_queue).await {
+        Ok(()) => report(&context, request, answer).await,
+        // The request comes again, and is then answered from what was remembered.
+        Err(error) => warn!(%error, "the answer could not be sent"),
+    }
+}
+
+/// Answer and acknowledgement in one.
+async fn finish(
+    context: &Context,
+    delivery: Delivery,
+    received: &Received,
+    answer: &Answer,
+    acknowledged: bool,
+) -> Result<(), BusError> {
+    let component = &context.component;
+    let outgoing = component.outgoing_reply(&answer.message, received.reply_address.as_deref());
+    if !acknowledged {
+        return component.bus().publish(outgoing).await;
+    }
+    let mut transaction = component.bus().transaction();
+    transaction.send(outgoing);
+    transaction.ack(delivery);
+    transaction.commit().await
+}
+
+/// The log line and, after the answer, the alarm.
+async fn report(context: &Context, request: &Message, answer: Answer) {
+    let code = answer
+        .message
+        .response_info()
+        .map(|info| info.response_code.as_str());
+    let identify = request.message_type().is_identify_request();
+    let Some(refusal) = answer.refusal else {
+        if identify {
+            debug!(code, "identified");
+        } else {
+            info!(code, "operation finished");
+        }
+        return;
+    };
+    let text = refusal.alarm_text();
+    info!(code, reason = text, "request refused");
+    if refusal.existing.is_some() && identify {
+        // A duplicate found at identification is an ordinary answer.
+        return;
+    }
+    let header = request.header();
+    let collection = header
+        .collection_id
+        .as_ref()
+        .filter(|id| context.component.serves(id));
+    let (_, alarm) = pillarbox_component::alarms::for_failure(
+        refusal.kind,
+        &text,
+        collection,
+        request.file_id(),
+    );
+    context.component.alarms().raise(alarm).await;
+}
+
+async fn acknowledge(delivery: Delivery) {
+    if let Err(error) = delivery.ack().await {
+        debug!(%error, "not acknowledged; the message comes again");
+    }
+}
+
+/// Sends progress responses to the requester.
+struct BusProgress<'a> {
+    component: &'a Component,
+    received: &'a Received,
+}
+
+impl Progress for BusProgress<'_> {
+    async fn send(&self, message: Message) {
+        let sent = self
+            .component
+            .reply(&message, self.received.reply_address.as_deref())
+            .await;
+        if let Err(error) = sent {
+            debug!(%error, "progress response not sent");
+        }
+    }
+}
+
+/// Keys that are worked on at once, and messages held. More than operation requests can take up, so that an
+/// identify request never waits for other files' transfers.
+const WORKERS: WorkerLimits = WorkerLimits {
+    parallel: 96,
+    held: 384,
+};
+
+/// Operation requests in hand, of one subscription.
+const PREFETCH: u32 = 32;
