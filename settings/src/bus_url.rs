@@ -1,6 +1,6 @@
 //! The address of the message bus.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, str::FromStr, time::Duration};
 
 use thiserror::Error;
 
@@ -75,7 +75,10 @@ pub enum BusUrlError {
 }
 
 /// Options of `failover:` that are understood, with their meaning in ActiveMQ.
-const FAILOVER_OPTIONS: [&str; 3] = ["initialReconnectDelay", "maxReconnectDelay", "randomize"];
+const FAILOVER_OPTIONS: &str = "initialReconnectDelay, maxReconnectDelay, randomize=false";
+const INITIAL_DELAY: &str = "initialReconnectDelay";
+const MAXIMUM_DELAY: &str = "maxReconnectDelay";
+const LONGEST_DELAY_MS: u64 = 86_400_000;
 const STOMP_PORT: u16 = 61613;
 const STOMP_TLS_PORT: u16 = 61612;
 const DEEPEST: usize = 8;
@@ -89,6 +92,26 @@ impl BusUrl {
             Self::Stomp { tls, .. } => *tls,
             Self::Failover { urls, .. } => urls.iter().any(Self::uses_tls),
         }
+    }
+
+    /// The first pause before connecting again, if the address sets one (`initialReconnectDelay`).
+    #[must_use]
+    pub fn shortest_pause(&self) -> Option<Duration> {
+        self.pause(INITIAL_DELAY)
+    }
+
+    /// The longest pause before connecting again, if the address sets one (`maxReconnectDelay`).
+    #[must_use]
+    pub fn longest_pause(&self) -> Option<Duration> {
+        self.pause(MAXIMUM_DELAY)
+    }
+
+    fn pause(&self, name: &str) -> Option<Duration> {
+        let Self::Failover { options, .. } = self else {
+            return None;
+        };
+        let (_, milliseconds) = options.iter().find(|(option, _)| option == name)?;
+        milliseconds.parse().ok().map(Duration::from_millis)
     }
 
     fn parse_nested(text: &str, depth: usize) -> Result<Self, BusUrlError> {
@@ -211,8 +234,12 @@ fn parse_options(url: &str, options: &str) -> Result<Vec<(String, String)>, BusU
     for option in options.split('&').filter(|option| !option.is_empty()) {
         let (name, value) = option.split_once('=').unwrap_or((option, ""));
         let understood = match name {
-            "randomize" => matches!(value, "true" | "false"),
-            _ => FAILOVER_OPTIONS.contains(&name) && value.parse::<u64>().is_ok(),
+            // Addresses are tried in the order in which they stand.
+            "randomize" => value == "false",
+            INITIAL_DELAY | MAXIMUM_DELAY => value
+                .parse()
+                .is_ok_and(|ms: u64| (1..=LONGEST_DELAY_MS).contains(&ms)),
+            _ => false,
         };
         if !understood {
             return Err(BusUrlError::UnknownOption {
@@ -285,7 +312,7 @@ fn other_protocol(text: &str) -> BusUrlError {
 
 fn known_options(failover: bool) -> String {
     if failover {
-        format!(" (known: {})", FAILOVER_OPTIONS.join(", "))
+        format!(" (known: {FAILOVER_OPTIONS})")
     } else {
         String::new()
     }
@@ -325,8 +352,8 @@ mod tests {
             ),
             ("failover://stomp://a:1", "failover:(stomp://a:1)"),
             (
-                "failover:stomp://a:1?randomize=true",
-                "failover:(stomp://a:1)?randomize=true",
+                "failover:stomp://a:1?maxReconnectDelay=7",
+                "failover:(stomp://a:1)?maxReconnectDelay=7",
             ),
             (
                 "failover:(failover:(stomp://a:1,stomp://b:2)?randomize=false,stomp+ssl://c:3)",
@@ -340,6 +367,22 @@ mod tests {
                 .parse::<BusUrl>()
                 .unwrap()
                 .uses_tls()
+        );
+    }
+
+    #[test]
+    fn pauses() {
+        let url: BusUrl =
+            "failover:(failover:(stomp://a:1)?maxReconnectDelay=9)?initialReconnectDelay=5"
+                .parse()
+                .unwrap();
+        assert_eq!(url.shortest_pause(), Some(Duration::from_millis(5)));
+        assert_eq!(url.longest_pause(), Some(Duration::from_millis(9)));
+        assert_eq!("stomp://a".parse::<BusUrl>().unwrap().longest_pause(), None);
+        assert!(
+            "failover:(stomp://a:1)?maxReconnectDelay=0"
+                .parse::<BusUrl>()
+                .is_err()
         );
     }
 
@@ -375,8 +418,8 @@ mod tests {
             ("failover:(stomp://a:1,embedded:)", "no bus address"),
             ("failover:(stomp://a:1)?timeout=1", "option `timeout=1`"),
             (
-                "failover:(stomp://a:1)?randomize=maybe",
-                "option `randomize=maybe`",
+                "failover:(stomp://a:1)?randomize=true",
+                "option `randomize=true`",
             ),
             ("stomp://a:1?keepAlive=true", "option `keepAlive=true`"),
         ] {

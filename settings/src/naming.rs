@@ -103,15 +103,16 @@ impl<'a> CollectionDestinations<'a> {
         })
     }
 
-    /// Where a client takes its responses. Without an agreement named, the one that lists the client counts.
+    /// Where a client takes its responses. Without an agreement of this collection
+    /// named, the one that lists the client counts.
     #[must_use]
     pub fn client(&self, client: &ComponentId, sla: Option<&str>) -> Destination {
         if let Naming::Reference { base, .. } = self.naming {
             return derived(base, &format!("-{client}"));
         }
-        let sla = self.settings.and_then(|settings| match sla {
-            Some(id) => settings.sla(id),
-            None => settings.sla_of_client(client),
+        let sla = self.settings.and_then(|settings| {
+            let named = sla.and_then(|id| settings.sla(id));
+            named.or_else(|| settings.sla_of_client(client))
         });
         let template = sla.and_then(|sla| sla.client_template.as_ref());
         let sla = sla.map(|sla| sla.id.as_str());

@@ -287,6 +287,12 @@ mod tests {
     }
 
     #[test]
+    fn defaults_are_written_as_in_a_file() {
+        both::<RawRepository>(RawRepository::DEFAULTS);
+        both::<RawNode>(RawNode::DEFAULTS);
+    }
+
+    #[test]
     fn both_readings_agree() {
         for text in [
             include_str!("../examples/repository.toml"),

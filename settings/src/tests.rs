@@ -118,3 +118,26 @@ fn files_that_can_not_be_read() {
     let error = load(directory.path()).unwrap_err().to_string();
     assert!(error.ends_with("save it as UTF-8"), "{error}");
 }
+
+/// Wherever a file ends early, the reader says so in whole lines or finds the rest good.
+#[test]
+fn cut_off_files_never_break_the_reader() {
+    let beginnings =
+        |text: &'static str| (0..text.len()).step_by(7).filter_map(|end| text.get(..end));
+    let mut refused = 0;
+    for text in beginnings(REPOSITORY) {
+        refused += assert_whole_lines(Repository::from_toml_str(text, "f.toml").err());
+    }
+    for text in beginnings(NODE) {
+        refused += assert_whole_lines(Node::from_toml_str(text, "f.toml").err());
+    }
+    assert!(refused > 100, "{refused}");
+}
+
+fn assert_whole_lines(error: Option<SettingsError>) -> usize {
+    let said = error.map(|error| error.to_string()).unwrap_or_default();
+    for line in said.lines() {
+        assert!(line.starts_with("f.toml") && line.contains("; "), "{said}");
+    }
+    said.lines().count()
+}

@@ -51,8 +51,9 @@ pub(super) fn unambiguous(repository: &Repository, checker: &mut Checker<'_>) {
             );
         }
     }
-    if matches!(repository.naming, Naming::Collection) {
-        clients(repository, &holders, checker);
+    match repository.naming {
+        Naming::Collection => clients(repository, &holders, checker),
+        Naming::Reference { .. } => known_clients(repository, &holders, checker),
     }
 }
 
@@ -136,6 +137,23 @@ fn clients(repository: &Repository, holders: &[Holder<'_>], checker: &mut Checke
                 &holder.text,
                 checker,
             );
+        }
+    }
+}
+
+/// With the Java system's names every pillar's could be a client's, so only clients that are known count.
+fn known_clients(repository: &Repository, holders: &[Holder<'_>], checker: &mut Checker<'_>) {
+    for (at, collection) in repository.collections.iter().enumerate() {
+        let names = repository.destinations(&collection.id);
+        for (sla_at, sla) in collection.slas.iter().enumerate() {
+            for (client_at, client) in sla.clients.iter().enumerate() {
+                let own = names.client(client, Some(&sla.id));
+                let path = format!("collections.{at}.slas.{sla_at}.clients.{client_at}");
+                if let Some(holder) = holders.iter().find(|holder| holder.destination == own) {
+                    let client = format!("the client `{client}`");
+                    ambiguous(&path, &own, &holder.text, &client, checker);
+                }
+            }
         }
     }
 }

@@ -60,6 +60,24 @@ fn temporary_queues_are_refused_with_reference_naming() {
 }
 
 #[test]
+fn a_clients_name_is_no_pillars_with_reference_naming() {
+    let reference = "\nscheme = \"reference\"\nbase = \"topic://q\"\nalarm_destination = \"topic://q-alarms\"\n";
+    for (client, holder) in [
+        ("north-contributor", "the pillar `north` of `books`"),
+        ("alarms", "the alarms of `books`"),
+    ] {
+        let clients = format!("clients = [\"{client}\"]");
+        assert_eq!(
+            said(&[("\n#\n", reference), ("clients = [\"c\"]", &clients)]),
+            format!(
+                "repository.toml:15: `topic://q-{client}` would be the destination of {holder} and of the client \
+                 `{client}`; change an id or a template in `destinations`"
+            )
+        );
+    }
+}
+
+#[test]
 fn whatever_is_left_out_has_its_default() {
     let repository = load(GOOD).unwrap();
     assert_eq!(repository.name, "R");
