@@ -40,7 +40,13 @@ mod publish;
 mod shelf;
 mod space;
 
-use std::{collections::BTreeMap, fs::File, io, path::PathBuf, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::File,
+    io,
+    path::PathBuf,
+    sync::Arc,
+};
 
 use pillarbox_messages::{ArchiveFileId, CollectionId};
 
@@ -100,16 +106,23 @@ impl Archive {
             return Err(ArchiveError::NoDirectory);
         }
         let mut collections = BTreeMap::new();
+        let mut known = BTreeSet::new();
         for id in &options.collections {
-            let shelves = options
-                .directories
-                .iter()
-                .map(|dir| Shelf::open(dir, id).map(Arc::new));
-            let collection = CollectionArchive {
-                id: id.clone(),
-                shelves: shelves.collect::<Result<_, _>>()?,
-            };
-            collections.insert(id.clone(), Arc::new(collection));
+            let mut shelves = Vec::with_capacity(options.directories.len());
+            for directory in &options.directories {
+                let shelf = Shelf::open(directory, id)?;
+                if !known.insert(shelf.identity()) {
+                    return Err(ArchiveError::ListedTwice(directory.clone()));
+                }
+                shelves.push(Arc::new(shelf));
+            }
+            collections.insert(
+                id.clone(),
+                Arc::new(CollectionArchive {
+                    id: id.clone(),
+                    shelves,
+                }),
+            );
         }
         let (claims, folders) = (Arc::default(), Folders::default());
         Ok(Self(Arc::new(Inner {

@@ -14,18 +14,25 @@ use super::{ArchiveError, error::Context};
 /// Makes `path` and what it lies in, and syncs the directories that hold the new names.
 ///
 /// The last `certain` names are synced even if they were there: a process that died between making
-/// and syncing them leaves names that a power cut can still take away.
+/// and syncing them leaves names that a power cut can still take away. (Not if this user may not
+/// look at the directory that they are in: then somebody else made them.)
 pub(crate) fn make_dirs(path: &Path, certain: usize) -> io::Result<()> {
     let missing = path
         .ancestors()
         .take_while(|dir| !names_nothing(dir) && !dir.exists())
         .count();
     fs::create_dir_all(path)?;
-    path.ancestors()
+    let names = path
+        .ancestors()
         .filter(|dir| !names_nothing(dir))
-        .take(missing.max(certain))
-        .filter_map(parent)
-        .try_for_each(sync_dir)
+        .take(missing.max(certain));
+    for (number, holder) in names.filter_map(parent).enumerate() {
+        match sync_dir(holder) {
+            Err(error) if number >= missing && error.kind() == io::ErrorKind::PermissionDenied => {}
+            synced => synced?,
+        }
+    }
+    Ok(())
 }
 
 /// Makes the names in a directory last.
@@ -73,6 +80,11 @@ impl TempFile {
 
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Bytes written so far.
+    pub(super) fn written(&self) -> u64 {
+        self.written
     }
 
     /// Appends bytes; now and then asks the system to start writing what has come together, so that

@@ -24,6 +24,9 @@ pub enum ArchiveError {
         /// The next step.
         remedy: &'static str,
     },
+    /// Two of the configured directories are the same.
+    #[error("archive directory {} is listed twice, maybe under another name; list it once", .0.display())]
+    ListedTwice(PathBuf),
     /// No directory is configured.
     #[error("a pillar that keeps files needs at least one archive directory")]
     NoDirectory,

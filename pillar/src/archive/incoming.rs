@@ -1,5 +1,7 @@
 //! A file on its way in.
 
+use std::path::PathBuf;
+
 use bytes::Bytes;
 use tokio::{sync::mpsc, task::JoinHandle};
 
@@ -45,8 +47,8 @@ impl IncomingFile {
 
     /// Takes the next bytes; waits while the disk is behind.
     ///
-    /// Not cancel-safe: if the future is dropped, its bytes may be missing, and so must the file be
-    /// dropped.
+    /// Not cancel-safe: if the future is dropped, its bytes may be missing, and the file can only be
+    /// dropped ([`finish`](Self::finish) fails).
     ///
     /// # Errors
     /// No space, or the disk refused what was written before. The file can then only be dropped.
@@ -61,19 +63,23 @@ impl IncomingFile {
             }
             let held = Bytes::from(std::mem::take(held));
             let temp = self.reservation.shelf.temp.clone();
-            let digests = Digests::new(&self.specs);
-            let mut stream = Stream::start(move || TempFile::create(&temp), digests);
-            self.reservation.spend(self.size);
-            stream.send(Part::Bytes(held)).await?;
+            let stream = Stream::start(temp, Digests::new(&self.specs));
             self.bytes = Receiving::Streaming(stream);
+            self.reservation.spend(self.size);
+            self.stream(held).await?;
         }
-        if let Receiving::Streaming(stream) = &mut self.bytes {
-            self.reservation.cover(length)?;
-            self.reservation.spend(length);
-            stream.send(Part::Bytes(bytes)).await?;
-            self.size = self.size.saturating_add(length);
+        self.reservation.cover(length)?;
+        self.reservation.spend(length);
+        // Counted first: what is lost on the way is found missing at the end.
+        self.size = self.size.saturating_add(length);
+        self.stream(bytes).await
+    }
+
+    async fn stream(&mut self, bytes: Bytes) -> Result<(), ArchiveError> {
+        match &mut self.bytes {
+            Receiving::Streaming(stream) => stream.send(Part::Bytes(bytes)).await,
+            Receiving::Held(_) => Err(ArchiveError::Interrupted),
         }
-        Ok(())
     }
 
     /// All bytes are there: gives their size and checksums, for the caller to judge.
@@ -95,6 +101,10 @@ impl IncomingFile {
             }
             Receiving::Streaming(stream) => {
                 let (temp, checksums) = stream.finish().await?;
+                if temp.written() != size {
+                    tokio::task::spawn_blocking(move || drop(temp));
+                    return Err(ArchiveError::Interrupted);
+                }
                 (Content::Written(temp), checksums)
             }
         };
@@ -172,15 +182,12 @@ enum Part {
 }
 
 impl Stream {
-    fn start(
-        create: impl FnOnce() -> Result<TempFile, ArchiveError> + Send + 'static,
-        digests: Digests,
-    ) -> Self {
+    fn start(directory: PathBuf, digests: Digests) -> Self {
         let (parts, receiver) = mpsc::channel(PARTS_IN_FLIGHT);
-        let task = tokio::task::spawn_blocking(move || write_parts(create()?, receiver, digests));
+        let write = move || write_parts(TempFile::create(&directory)?, receiver, digests);
         Self {
             parts,
-            task: Some(task),
+            task: Some(tokio::task::spawn_blocking(write)),
         }
     }
 

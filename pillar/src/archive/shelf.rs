@@ -24,6 +24,8 @@ pub(super) struct Shelf {
     files_handle: File,
     /// The file system's number, by which directories that share their space are known.
     pub(super) device: u64,
+    /// The number of `fileDir` in there.
+    inode: u64,
 }
 
 impl Shelf {
@@ -41,18 +43,25 @@ impl Shelf {
             probe(&temp, dir)?;
         }
         let files_handle = File::open(&files).map_err(unusable(&files, CHECK_RIGHTS))?;
-        let device = files_handle
+        let metadata = files_handle
             .metadata()
-            .map_err(unusable(&files, CHECK_RIGHTS))?
-            .dev();
+            .map_err(unusable(&files, CHECK_RIGHTS))?;
+        let (device, inode) = (metadata.dev(), metadata.ino());
+        let directory = directory.to_owned();
         Ok(Self {
-            directory: directory.to_owned(),
+            directory,
             temp,
             files,
             folders,
             files_handle,
             device,
+            inode,
         })
+    }
+
+    /// What tells a shelf from all others, whatever name it was reached by.
+    pub(super) fn identity(&self) -> (u64, u64) {
+        (self.device, self.inode)
     }
 
     /// Where a file stands: its id, component by component.

@@ -1,4 +1,4 @@
-use std::{collections::BTreeSet, fs, path::Path, process::Command};
+use std::{fs, path::Path};
 
 use bytes::Bytes;
 use pillarbox_messages::{ChecksumType, FileId};
@@ -6,6 +6,9 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::*;
+
+mod crash;
+mod full;
 
 const P7: &[u8] = b"pillar test 7\n";
 
@@ -171,6 +174,29 @@ async fn an_unfinished_file_leaves_nothing() {
     put(&archive, "x1", P7, Leftover::Refuse).await.unwrap();
 }
 
+/// The disk is behind, and whoever writes gives up waiting: the file can't be finished.
+#[tokio::test]
+async fn bytes_lost_on_the_way_are_noticed() {
+    let dir = tempfile::tempdir().unwrap();
+    let archive = open(&dir);
+    let claim = archive.claim(&books(), &id("x1")).unwrap();
+    let mut incoming = archive.receive(claim, 0, vec![md5()]).unwrap();
+    let part = Bytes::from(vec![1; 1 << 20]);
+    loop {
+        let mut write = std::pin::pin!(incoming.write(part.clone()));
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        if write.as_mut().poll(&mut context).is_pending() {
+            break;
+        }
+    }
+    let finished = incoming.finish().await;
+    assert!(
+        matches!(finished, Err(ArchiveError::Interrupted)),
+        "{finished:?}"
+    );
+    wait_for_no_temporary_files(dir.path()).await;
+}
+
 #[tokio::test]
 async fn a_file_is_never_overwritten_but_a_leftover_is_replaced() {
     let dir = tempfile::tempdir().unwrap();
@@ -300,6 +326,15 @@ fn collection_ids_that_are_no_names_are_refused() {
 }
 
 #[test]
+fn a_directory_listed_twice_is_refused() {
+    let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let link = other.path().join("link");
+    std::os::unix::fs::symlink(dir.path(), &link).unwrap();
+    let refused = Archive::open(options(&[dir.path(), &link]));
+    assert!(matches!(refused, Err(ArchiveError::ListedTwice(path)) if path == link));
+}
+
+#[test]
 fn an_unusable_directory_is_named_in_one_line() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");
@@ -350,104 +385,6 @@ async fn a_leftover_in_another_directory_is_removed() {
     assert_eq!(published.directory, second.path());
     assert_eq!(read(&archive, "x1").await.unwrap(), P7);
     assert_eq!(entries(&first.path().join("books/fileDir")), [""; 0]);
-}
-
-#[tokio::test]
-async fn space_is_checked_before_and_while_receiving() {
-    let dir = tempfile::tempdir().unwrap();
-    let space = Space::with(1_000, |_| Ok(201_000));
-    let archive = Archive::open_with(&options(&[dir.path()]), space).unwrap();
-    let claim = |name| archive.claim(&books(), &id(name)).unwrap();
-    let error = archive.receive(claim("x1"), 200_001, vec![]).unwrap_err();
-    assert!(error.is_no_space());
-    assert!(
-        error
-            .to_string()
-            .contains("200001 bytes needed, 200000 usable"),
-        "{error}"
-    );
-    let announced = archive.receive(claim("x1"), 150_000, vec![]).unwrap();
-    archive.check(&books(), &id("x3"), 50_001).unwrap_err();
-    for part in [10_000, 70_000] {
-        let mut unannounced = archive.receive(claim("x2"), 0, vec![]).unwrap();
-        let mut refused = None;
-        for _ in 0..10 {
-            if let Err(error) = unannounced.write(Bytes::from(vec![0; part])).await {
-                refused = Some(error);
-                break;
-            }
-        }
-        assert!(refused.unwrap().is_no_space());
-        unannounced.discard().await;
-        assert_no_temporary_files(dir.path());
-    }
-    drop(announced);
-    archive.check(&books(), &id("x3"), 200_000).unwrap();
-}
-
-/// A disk that is full although the account said otherwise.
-#[tokio::test]
-async fn a_full_disk_is_an_answer() {
-    let dir = tempfile::tempdir().unwrap();
-    let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"])
-        .arg(dir.path())
-        .output()
-        .is_ok_and(|output| output.status.success());
-    if !mounted {
-        eprintln!("SKIPPED a_full_disk_is_an_answer: no right to mount a tmpfs");
-        return;
-    }
-    let space = Space::with(0, |_| Ok(1 << 40));
-    let archive = Archive::open_with(&options(&[dir.path()]), space).unwrap();
-    let claim = |name| archive.claim(&books(), &id(name)).unwrap();
-
-    let mut incoming = archive.receive(claim("large"), 4 << 20, vec![]).unwrap();
-    let mut outcome = Ok(());
-    for _ in 0..64 {
-        outcome = incoming.write(Bytes::from(vec![0; 1 << 16])).await;
-        if outcome.is_err() {
-            break;
-        }
-    }
-    match outcome {
-        Ok(()) => outcome = incoming.finish().await.map(|_| ()),
-        Err(_) => incoming.discard().await,
-    }
-    assert!(
-        matches!(outcome, Err(ArchiveError::DiskFull { .. })),
-        "{outcome:?}"
-    );
-    assert_no_temporary_files(dir.path());
-
-    let mut stored = 0;
-    let refused = loop {
-        let put = put(
-            &archive,
-            &format!("small{stored}"),
-            &[0; 60_000],
-            Leftover::Refuse,
-        )
-        .await;
-        match put {
-            Ok(_) => stored += 1,
-            Err(error) => break error,
-        }
-    };
-    assert!(stored > 5);
-    assert!(
-        matches!(refused, ArchiveError::DiskFull { .. }),
-        "{refused}"
-    );
-    assert_no_temporary_files(dir.path());
-    drop(archive);
-    assert!(
-        Command::new("umount")
-            .arg(dir.path())
-            .status()
-            .unwrap()
-            .success()
-    );
 }
 
 proptest! {
