@@ -54,7 +54,10 @@ const UNNAMED: &str = "file";
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
+
     use super::*;
+    use crate::address::{Address, decode};
 
     #[test]
     fn names_are_encoded_as_path_segments() {
@@ -91,6 +94,20 @@ mod tests {
         assert!(space.address_for("folder/file").ends_with("/file"));
         for odd in ["", ".", "..", "folder/"] {
             assert!(space.address_for(odd).ends_with("/file"), "{odd}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_name_survives_the_way(name in any::<String>()) {
+            let encoded = encode_segment(&name);
+            let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~%".contains(&byte);
+            prop_assert!(encoded.bytes().all(plain));
+            prop_assert_eq!(decode(&encoded), Some(name.clone().into_bytes()));
+
+            let address = OfferSpace::new("http://h/").address_for(&name);
+            let Address::Http(url) = Address::parse(&address).unwrap() else { panic!("{address}") };
+            prop_assert_eq!(url.as_str(), address);
         }
     }
 }

@@ -32,7 +32,7 @@ pub struct ServerOptions {
     /// Where it keeps files, for itself alone.
     pub directory: PathBuf,
     /// The address under which others reach it. If it has a path, requests may come with or without
-    /// it (a reverse proxy may have taken it off).
+    /// it (a reverse proxy may have taken it off). Empty: the address where it listens.
     pub public_url: String,
     /// How long a file is kept after it was put. Default: 24 h.
     pub expiry: Duration,
@@ -85,7 +85,9 @@ impl ExchangeServer {
     /// [`ExchangeError::Listen`] if the address is taken, [`ExchangeError::Local`] if the directory
     /// can't be used, [`ExchangeError::BadAddress`] and its like if the public URL isn't one.
     pub async fn start(options: ServerOptions) -> Result<Self, ExchangeError> {
-        AddressPolicy::for_exchange(&options.public_url)?;
+        if !options.public_url.is_empty() {
+            AddressPolicy::for_exchange(&options.public_url)?;
+        }
         let store = open_store(&options).await?;
         Self::serve(Arc::new(store), options).await
     }
@@ -100,13 +102,16 @@ impl ExchangeServer {
         Self::serve(Arc::new(store), options).await
     }
 
-    async fn serve(store: Arc<Store>, options: ServerOptions) -> Result<Self, ExchangeError> {
+    async fn serve(store: Arc<Store>, mut options: ServerOptions) -> Result<Self, ExchangeError> {
         let listen = |source| ExchangeError::Listen {
             address: options.listen,
             source,
         };
         let listener = TcpListener::bind(options.listen).await.map_err(listen)?;
         let local_address = listener.local_addr().map_err(listen)?;
+        if options.public_url.is_empty() {
+            options.public_url = format!("http://{local_address}/");
+        }
 
         let (stop, cut, tasks) = (
             CancellationToken::new(),
@@ -142,6 +147,19 @@ impl ExchangeServer {
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.local_address
+    }
+
+    /// The address under which others reach it.
+    #[must_use]
+    pub fn public_url(&self) -> &str {
+        &self.public_url
+    }
+
+    /// How many connections there are.
+    #[cfg(test)]
+    pub(crate) fn connections(&self) -> usize {
+        // The other two tasks accept and sweep.
+        self.tasks.len() - 2
     }
 
     /// New addresses on this server.

@@ -75,7 +75,7 @@ impl Fixture {
     }
 
     fn offers(&self) -> OfferSpace {
-        OfferSpace::new(&format!("http://{}/", self.server.local_addr()))
+        OfferSpace::new(&format!("http://{}", self.server.local_addr()))
     }
 
     fn address(&self) -> String {

@@ -28,7 +28,7 @@ pub(crate) struct HttpClient {
 
 impl HttpClient {
     pub(crate) fn new(options: &ClientOptions) -> Result<Self, ExchangeError> {
-        let client = Client::builder()
+        let builder = Client::builder()
             .tls_backend_preconfigured(client_tls(&options.ca_files)?)
             .redirect(Policy::none())
             // A proxy would decide where an allowed address leads to.
@@ -36,11 +36,13 @@ impl HttpClient {
             .referer(false)
             .tcp_nodelay(true)
             .pool_idle_timeout(KEEP_UNUSED_CONNECTION)
-            .connect_timeout(options.connect_timeout)
-            .build()
-            .map_err(|error| ExchangeError::Setup {
-                detail: causes(&error),
-            })?;
+            .connect_timeout(options.connect_timeout);
+        // The idle timeout decides, and may be longer than the library's own limit.
+        #[cfg(target_os = "linux")]
+        let builder = builder.tcp_user_timeout(None);
+        let client = builder.build().map_err(|error| ExchangeError::Setup {
+            detail: causes(&error),
+        })?;
         Ok(Self {
             client,
             idle_timeout: options.idle_timeout,

@@ -8,7 +8,7 @@ use axum::{
     http::{
         HeaderMap, HeaderValue, Method, StatusCode,
         header::{
-            ACCEPT_RANGES, ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE,
+            ACCEPT_RANGES, ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, EXPECT,
             HeaderName, IF_RANGE, RANGE, X_CONTENT_TYPE_OPTIONS,
         },
     },
@@ -34,7 +34,7 @@ pub(crate) struct Shared {
 }
 
 /// How long the rest of a refused upload is read, so that its sender gets to see the answer.
-const DRAIN_REFUSED: Duration = Duration::from_secs(5);
+const DRAIN_REFUSED: Duration = Duration::from_secs(2);
 
 /// Answers a request.
 pub(crate) async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response {
@@ -44,7 +44,7 @@ pub(crate) async fn handle(State(shared): State<Arc<Shared>>, request: Request) 
     let method = request.method().clone();
     match (&method, name) {
         (&Method::PUT, Some(name)) => put(&shared, &name, request).await,
-        (&Method::PUT, None) => Refusal::Forbidden.answer(Some(request.into_body())),
+        (&Method::PUT, None) => Refusal::Forbidden.answer(rest_of(request)),
         (&Method::GET | &Method::HEAD, Some(name)) => {
             get(
                 &shared,
@@ -56,13 +56,20 @@ pub(crate) async fn handle(State(shared): State<Arc<Shared>>, request: Request) 
         }
         (&Method::DELETE, Some(name)) => delete(&shared, name).await,
         (&Method::GET | &Method::HEAD | &Method::DELETE, None) => Refusal::NotFound.answer(None),
-        _ => Refusal::Method.answer(Some(request.into_body())),
+        _ => Refusal::Method.answer(rest_of(request)),
     }
+}
+
+/// The body that will come although its request is refused; nothing if its sender waits for our
+/// consent.
+fn rest_of(request: Request) -> Option<Body> {
+    (!request.headers().contains_key(EXPECT)).then(|| request.into_body())
 }
 
 async fn put(shared: &Shared, name: &Name, request: Request) -> Response {
     let announced = number(request.headers(), &CONTENT_LENGTH);
     let partial = request.headers().contains_key(CONTENT_RANGE);
+    let consent_awaited = request.headers().contains_key(EXPECT);
     let mut body = request.into_body().into_data_stream();
     let received = if partial {
         Err(Refusal::Partial)
@@ -72,7 +79,7 @@ async fn put(shared: &Shared, name: &Name, request: Request) -> Response {
     match received {
         Ok(true) => StatusCode::NO_CONTENT.into_response(),
         Ok(false) => StatusCode::CREATED.into_response(),
-        Err(refusal) => refusal.answer(Some(Body::from_stream(body))),
+        Err(refusal) => refusal.answer((!consent_awaited).then(|| Body::from_stream(body))),
     }
 }
 

@@ -61,6 +61,8 @@ fn number(digits: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::{prop_assert, proptest};
+
     use super::*;
 
     fn part(first: u64, length: u64) -> Wanted {
@@ -98,6 +100,16 @@ mod tests {
             "bytes=+1-2",
         ] {
             assert_eq!(Wanted::parse(header, 10), Wanted::Whole, "{header}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_header_leads_beyond_the_file(header in "bytes=[0-9]{0,22}-[0-9]{0,22}", size: u64) {
+            if let Wanted::Part { first, length } = Wanted::parse(&header, size) {
+                prop_assert!(length > 0);
+                prop_assert!(first.checked_add(length).is_some_and(|end| end <= size));
+            }
         }
     }
 }

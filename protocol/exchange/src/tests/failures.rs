@@ -58,9 +58,13 @@ impl Scripted {
     }
 
     fn client(&self) -> ExchangeClient {
+        super::client_for(self.address)
+    }
+
+    fn impatient_client(&self) -> ExchangeClient {
         client(|options| {
             options.policy.hosts = vec![self.address.to_string()];
-            options.idle_timeout = Duration::from_millis(200);
+            options.idle_timeout = Duration::from_millis(300);
         })
     }
 }
@@ -151,11 +155,15 @@ async fn nobody_there_is_a_failed_transfer() {
 #[tokio::test]
 async fn a_stalled_download_is_given_up() {
     let server = Scripted::stalling("").await;
-    let get = server.client().get(&server.address()).await;
+    let get = server.impatient_client().get(&server.address()).await;
     assert!(matches!(transfer_error(get), TransferError::Stalled { .. }));
 
     let server = Scripted::stalling("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello").await;
-    let mut download = server.client().get(&server.address()).await.unwrap();
+    let mut download = server
+        .impatient_client()
+        .get(&server.address())
+        .await
+        .unwrap();
     assert_eq!(
         download.chunk().await.unwrap(),
         Some(Bytes::from_static(b"hello"))
@@ -171,7 +179,7 @@ async fn a_stalled_upload_is_given_up() {
     for length in [10, 20_000_000] {
         let server = Scripted::stalling("").await;
         let put = server
-            .client()
+            .impatient_client()
             .put_bytes(&server.address(), content(length))
             .await;
         assert!(
@@ -180,7 +188,7 @@ async fn a_stalled_upload_is_given_up() {
         );
     }
     let server = Scripted::stalling("").await;
-    let delete = server.client().delete(&server.address()).await;
+    let delete = server.impatient_client().delete(&server.address()).await;
     assert!(matches!(
         transfer_error(delete),
         TransferError::Stalled { .. }

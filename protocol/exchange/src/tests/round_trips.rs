@@ -312,10 +312,10 @@ async fn a_source_may_take_longer_than_the_idle_timeout() {
     let host = fixture.server.local_addr().to_string();
     let client = super::client(|options| {
         options.policy.hosts = vec![host];
-        options.idle_timeout = Duration::from_millis(50);
+        options.idle_timeout = Duration::from_millis(500);
     });
     let slow = stream::iter([Ok(content(10)), Ok(content(10))]).then(async |chunk| {
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        tokio::time::sleep(Duration::from_millis(700)).await;
         chunk
     });
     assert_eq!(
@@ -343,4 +343,18 @@ async fn a_document_larger_than_its_limit_is_refused() {
     ));
     let download = fixture.client.get(&address).await.unwrap();
     assert_eq!(download.bytes(101).await.unwrap().len(), 101);
+}
+
+#[tokio::test]
+async fn without_a_public_url_the_real_address_is_offered() {
+    let fixture = Fixture::with(|options| options.public_url = String::new()).await;
+    let url = format!("http://{}/", fixture.server.local_addr());
+    assert_eq!(fixture.server.public_url(), url);
+    let address = fixture.server.offers().address_for("x");
+    fixture
+        .client
+        .put_bytes(&address, content(2))
+        .await
+        .unwrap();
+    assert_eq!(fetch(&fixture.client, &address).await.unwrap(), content(2));
 }

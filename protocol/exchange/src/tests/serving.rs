@@ -7,7 +7,11 @@ use std::{
 };
 
 use futures_util::stream;
-use tokio::{io::AsyncWriteExt, net::TcpStream};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::timeout,
+};
 
 use super::{
     DEADLINE, Fixture, TestClock, client_for, content, fetch, options, path_of, rest_of, status,
@@ -177,7 +181,7 @@ async fn a_part_cannot_be_put() {
 
 #[tokio::test]
 async fn stalled_connections_are_cut_off() {
-    let fixture = Fixture::with(|options| options.idle_timeout = Duration::from_millis(100)).await;
+    let fixture = Fixture::with(|options| options.idle_timeout = Duration::from_millis(300)).await;
     let upload = format!(
         "PUT /{}/x HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nx",
         token()
@@ -192,7 +196,7 @@ async fn stalled_connections_are_cut_off() {
 
 #[tokio::test]
 async fn a_download_that_nobody_takes_is_cut_off() {
-    let fixture = Fixture::with(|options| options.idle_timeout = Duration::from_millis(200)).await;
+    let fixture = Fixture::with(|options| options.idle_timeout = Duration::from_millis(500)).await;
     let address = fixture.address();
     fixture
         .client
@@ -204,11 +208,39 @@ async fn a_download_that_nobody_takes_is_cut_off() {
         .unwrap();
     let request = format!("GET /{} HTTP/1.1\r\n{CLOSE}\r\n", path_of(&address));
     stream.write_all(request.as_bytes()).await.unwrap();
-    // The server gives up while nothing is read; what is left in the buffers is less than the file.
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    let mut first = [0];
+    stream.read_exact(&mut first).await.unwrap();
+    let given_up = async {
+        while fixture.server.connections() > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(DEADLINE, given_up)
+        .await
+        .expect("the server is too patient");
+    // What is left in the buffers of the connection is less than the file.
     let mut received = Vec::new();
-    let _ = tokio::io::AsyncReadExt::read_to_end(&mut stream, &mut received).await;
+    let _ = stream.read_to_end(&mut received).await;
     assert!(received.len() < 30_000_000, "everything came");
+}
+
+#[tokio::test]
+async fn a_sender_that_waits_for_consent_gets_an_answer_at_once() {
+    let fixture = Fixture::with(|options| options.maximum_file_bytes = Some(5)).await;
+    let put = |length: usize| {
+        let headers = format!("Content-Length: {length}\r\nExpect: 100-continue\r\n");
+        format!("PUT /{}/x HTTP/1.1\r\n{CLOSE}{headers}\r\n", token())
+    };
+    assert!(fixture.raw(&put(6)).await.starts_with("HTTP/1.1 413 "));
+    let mut stream = TcpStream::connect(fixture.server.local_addr())
+        .await
+        .unwrap();
+    stream.write_all(put(5).as_bytes()).await.unwrap();
+    let mut consent = [0; 25];
+    stream.read_exact(&mut consent).await.unwrap();
+    assert_eq!(&consent, b"HTTP/1.1 100 Continue\r\n\r\n");
+    stream.write_all(b"hello").await.unwrap();
+    assert!(rest_of(&mut stream).await.starts_with("HTTP/1.1 201 "));
 }
 
 #[tokio::test]
@@ -288,9 +320,7 @@ async fn files_expire() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(DEADLINE, gone)
-        .await
-        .expect("the old file stays");
+    timeout(DEADLINE, gone).await.expect("the old file stays");
     assert_eq!(fetch(&fixture.client, &new).await.unwrap(), content(2));
 }
 
