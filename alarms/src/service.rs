@@ -256,11 +256,12 @@ async fn acknowledge(batch: impl Iterator<Item = Delivery>) {
     }
 }
 
-const PREFETCH: u32 = 256;
+/// Unacknowledged alarms per topic; each may be as large as a message can be.
+const PREFETCH: u32 = 128;
 /// Deliveries between the subscriptions and the database.
-const QUEUE: usize = 256;
+const QUEUE: usize = 128;
 /// Alarms stored in one transaction.
-const BATCH: usize = 256;
+const BATCH: usize = 128;
 const LOG_EVERY_MS: i64 = 60_000;
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 const LONGEST_WAIT: Duration = Duration::from_secs(30);

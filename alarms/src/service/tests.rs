@@ -1,6 +1,6 @@
 use std::time::Instant;
 
-use pillarbox_bus::{Broker, BrokerOptions, ConnectOptions, Outgoing};
+use pillarbox_bus::{Broker, BrokerOptions, ConnectOptions, Outgoing, Stats};
 use pillarbox_component::{AlarmRequest, Component, ComponentOptions, Raised};
 use pillarbox_messages::{AlarmCode, CorrelationId, clock::SystemClock, properties};
 use pillarbox_settings::AlarmLevel;
@@ -94,6 +94,19 @@ impl Site {
             .unwrap()
             .list(&AlarmFilter::default())
             .unwrap()
+    }
+
+    /// Until the bus is as wanted.
+    async fn until(&self, wanted: impl Fn(&Stats) -> bool) {
+        let started = Instant::now();
+        while !wanted(&self.broker.stats()) {
+            assert!(
+                started.elapsed() < SOON,
+                "not in time: {:#?}",
+                self.broker.stats()
+            );
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
     }
 
     /// The rows, once they are as wanted.
@@ -282,6 +295,7 @@ async fn nothing_is_acknowledged_before_it_can_be_stored() {
         .unwrap();
     let pillar = site.pillar();
     pillar.alarms().raise(alarm("kept on the bus")).await;
+    site.until(|stats| stats.in_flight == 1).await;
     // The service fails, waits and tries again; it is stopped meanwhile and gives the alarm back.
     tokio::time::timeout(SOON, service.shutdown())
         .await
@@ -310,11 +324,14 @@ async fn a_store_that_recovers_takes_what_waited() {
         .execute_batch("ALTER TABLE seen RENAME TO hidden")
         .unwrap();
     site.pillar().alarms().raise(alarm("waits")).await;
+    site.until(|stats| stats.in_flight == 1).await;
     blocker
         .execute_batch("ALTER TABLE hidden RENAME TO seen")
         .unwrap();
     let rows = site.stored_when(|rows| rows.len() == 1).await;
     assert_eq!(rows[0].count, 1);
+    site.until(|stats| stats.in_flight == 0 && stats.acknowledged == 1)
+        .await;
     service.shutdown().await;
 }
 

@@ -84,7 +84,7 @@ fn every_field_makes_a_difference_and_comes_back_as_it_was() {
         Entry {
             kind: EntryKind::Unreadable,
             raw: Some("<x".to_owned()),
-            ..base.clone()
+            ..base
         },
     ];
     for (number, variant) in (10..).zip(&variants) {

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use pillarbox_bus::{
-    AckMode, Broker, BrokerOptions, ConnectOptions, SubscribeRequest, Subscription,
+    AckMode, Broker, BrokerOptions, ClientTemplates, ConnectOptions, SubscribeRequest, Subscription,
 };
 use pillarbox_messages::{
     AlarmCode, FileId, IdentifyPillarsForGetFileRequest, clock::SystemClock, properties,
@@ -42,7 +42,7 @@ impl Site {
         options.destinations = repository.bus_destinations();
         let templates = Arc::clone(&repository);
         options.client_templates =
-            Arc::new(move |destination: &Destination| templates.fits_client_template(destination));
+            ClientTemplates::new(move |destination| templates.fits_client_template(destination));
         let broker = Broker::open(options).await.unwrap();
         Self {
             _directory: directory,
