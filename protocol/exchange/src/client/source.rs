@@ -15,11 +15,16 @@ use tokio::sync::watch;
 /// the other side.
 pub(crate) struct Source {
     inner: Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>,
+    /// What has come and isn't handed over yet: large pieces are cut, so that progress shows.
+    rest: Bytes,
     length: Option<u64>,
     position: watch::Sender<Position>,
     /// Short critical sections only, never across an await.
     failure: Arc<Mutex<Option<io::Error>>>,
 }
+
+/// The largest piece handed over at a time.
+const PIECE_BYTES: usize = 256 * 1024;
 
 /// How far a source is.
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,6 +49,7 @@ impl Source {
     ) -> Self {
         Self {
             inner: Box::pin(inner),
+            rest: Bytes::new(),
             length,
             position: watch::channel(Position::default()).0,
             failure: Arc::default(),
@@ -68,7 +74,7 @@ impl Source {
         });
     }
 
-    /// Compares with what was announced.
+    /// Compares what comes with what was announced. Nothing of it has been handed over yet.
     fn check(&self, next: Option<&Bytes>) -> io::Result<()> {
         let Some(length) = self.length else {
             return Ok(());
@@ -79,6 +85,13 @@ impl Source {
             return Err(io::Error::new(io::ErrorKind::InvalidData, text));
         }
         Ok(())
+    }
+
+    /// The next piece of what has come.
+    fn cut(&mut self) -> Bytes {
+        let piece = self.rest.split_to(self.rest.len().min(PIECE_BYTES));
+        self.note(piece.len() as u64, false);
+        piece
     }
 
     /// Keeps the failure, and gives the transport one of its kind.
@@ -93,6 +106,9 @@ impl Stream for Source {
     type Item = io::Result<Bytes>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if !self.rest.is_empty() {
+            return Poll::Ready(Some(Ok(self.cut())));
+        }
         let next = self.inner.as_mut().poll_next(context);
         if next.is_pending() {
             self.note(0, true);
@@ -101,13 +117,17 @@ impl Stream for Source {
             Ok(next) => self.check(next.as_ref()).map(|()| next),
             Err(failure) => Err(failure),
         };
-        match next {
-            Ok(next) => {
-                self.note(next.as_ref().map_or(0, |next| next.len() as u64), false);
-                Poll::Ready(next.map(Ok))
+        Poll::Ready(match next {
+            Ok(Some(next)) => {
+                self.rest = next;
+                Some(Ok(self.cut()))
             }
-            Err(failure) => Poll::Ready(Some(Err(self.fail(failure)))),
-        }
+            Ok(None) => {
+                self.note(0, false);
+                None
+            }
+            Err(failure) => Some(Err(self.fail(failure))),
+        })
     }
 }
 
@@ -179,6 +199,14 @@ mod tests {
             drain(vec![chunk(), chunk()], Some(7)).await,
             (4, Some(_))
         ));
+    }
+
+    #[tokio::test]
+    async fn large_pieces_are_cut() {
+        let large = Bytes::from(vec![7; 2 * PIECE_BYTES + 1]);
+        let source = Source::new(stream::iter([Ok(large)]), None);
+        let sizes: Vec<_> = source.map(|piece| piece.unwrap().len()).collect().await;
+        assert_eq!(sizes, [PIECE_BYTES, PIECE_BYTES, 1]);
     }
 
     #[tokio::test]

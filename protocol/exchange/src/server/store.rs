@@ -1,9 +1,9 @@
 //! What the server keeps, and under which names.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::{DirBuilder, File, OpenOptions},
     io,
-    os::unix::fs::OpenOptionsExt,
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
     time::{Duration, SystemTime},
 };
@@ -63,8 +63,12 @@ impl Store {
     /// Makes the directories if need be, and removes unfinished uploads of an earlier run.
     pub(crate) fn open(directory: &Path, clock: SharedClock) -> io::Result<Self> {
         let (files, incoming) = (directory.join("files"), directory.join("incoming"));
-        std::fs::create_dir_all(&files)?;
-        std::fs::create_dir_all(&incoming)?;
+        std::fs::create_dir_all(directory)?;
+        // Other users of the machine don't know the tokens, and are to see nothing without them.
+        let mut private = DirBuilder::new();
+        private.recursive(true).mode(0o700);
+        private.create(&files)?;
+        private.create(&incoming)?;
         for entry in incoming.read_dir()? {
             std::fs::remove_file(entry?.path())?;
         }
