@@ -1,6 +1,11 @@
 //! [`Client`]: one async method per operation.
 
-use std::{collections::{BTreeMap, BTreeSet}, fmt, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+    time::Duration,
+};
 
 use pillarbox_bus::Bus;
 use pillarbox_component::{Component, ComponentOptions};
@@ -77,13 +82,25 @@ impl Client {
     /// # Errors
     /// [`ClientError::UnknownSla`] if no collection has the agreement.
     pub fn connect(options: ClientOptions) -> Result<Self, ClientError> {
-        let ClientOptions { repository, bus, exchange, exchange_base, id, named, sla, clock, timeouts } =
-            options;
+        let ClientOptions {
+            repository,
+            bus,
+            exchange,
+            exchange_base,
+            id,
+            named,
+            sla,
+            clock,
+            timeouts,
+        } = options;
         if let Some(sla) = &sla
             && repository.sla(sla).is_none()
         {
             let place = format!("the repository '{}'", repository.name);
-            return Err(ClientError::UnknownSla { sla: sla.clone(), place });
+            return Err(ClientError::UnknownSla {
+                sla: sla.clone(),
+                place,
+            });
         }
         let base = exchange_base.or_else(|| repository.exchange_url.clone());
         let mut component = ComponentOptions::client(id, sla.as_deref(), repository, bus, clock);
@@ -159,7 +176,11 @@ impl Client {
                         calculation_timestamp: Timestamp::from(self.shared.component.clock().now()),
                     });
                 }
-                Cargo::Outbound { file: examined.file, size: examined.size, address }
+                Cargo::Outbound {
+                    file: examined.file,
+                    size: examined.size,
+                    address,
+                }
             }
         };
         let file = Some(request.file_id);
@@ -182,8 +203,12 @@ impl Client {
             address.clone(),
             request.audit_trail_information,
         );
-        let cargo = Cargo::Inbound { address, target: request.target };
-        self.start(procedure, terms, Some(request.file_id), cargo, false).await
+        let cargo = Cargo::Inbound {
+            address,
+            target: request.target,
+        };
+        self.start(procedure, terms, Some(request.file_id), cargo, false)
+            .await
     }
 
     /// Asks which files the pillars have. The items come in events.
@@ -202,7 +227,8 @@ impl Client {
             audit_trail_information: request.audit_trail_information,
             walks: BTreeMap::new(),
         };
-        self.start(procedure, terms, request.file_id, Cargo::Nothing, false).await
+        self.start(procedure, terms, request.file_id, Cargo::Nothing, false)
+            .await
     }
 
     /// Asks for the checksums of the pillars' files. The items come in events.
@@ -218,12 +244,15 @@ impl Client {
         let default_checksum = self.repository().default_checksum;
         let procedure = GetChecksumsProcedure {
             file: request.file_id.clone(),
-            spec: request.checksum.unwrap_or_else(|| plain_spec(default_checksum)),
+            spec: request
+                .checksum
+                .unwrap_or_else(|| plain_spec(default_checksum)),
             page_size: request.page_size,
             audit_trail_information: request.audit_trail_information,
             walks: BTreeMap::new(),
         };
-        self.start(procedure, terms, request.file_id, Cargo::Nothing, false).await
+        self.start(procedure, terms, request.file_id, Cargo::Nothing, false)
+            .await
     }
 
     /// Ends every operation and waits until all is cleaned up. The bus stays open.
@@ -297,8 +326,15 @@ impl Client {
         };
         let conversation = Conversation::new(context, procedure);
         let task = ConversationTask::new(conversation, surroundings, cargo, sender);
-        self.shared.conversations.spawn(task.run(arriving, result).instrument(span));
-        Ok(Running { correlation, events, outcome, cancel })
+        self.shared
+            .conversations
+            .spawn(task.run(arriving, result).instrument(span));
+        Ok(Running {
+            correlation,
+            events,
+            outcome,
+            cancel,
+        })
     }
 
     fn context(&self, terms: Terms, file: Option<FileId>) -> Context {
@@ -307,7 +343,10 @@ impl Client {
         Context {
             correlation: CorrelationId::random(),
             reply_to: component.address(Some(&terms.collection)),
-            identify_at: self.repository().destinations(&terms.collection).collection(),
+            identify_at: self
+                .repository()
+                .destinations(&terms.collection)
+                .collection(),
             collection: terms.collection,
             file,
             from: component.id().clone(),
@@ -320,7 +359,9 @@ impl Client {
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").field("id", self.id()).finish_non_exhaustive()
+        f.debug_struct("Client")
+            .field("id", self.id())
+            .finish_non_exhaustive()
     }
 }
 
@@ -338,10 +379,13 @@ fn agreement<'a>(
 ) -> Result<Option<&'a Sla>, ClientError> {
     match named {
         None => Ok(collection.sla_of_client(client)),
-        Some(id) => collection.sla(id).map(Some).ok_or_else(|| ClientError::UnknownSla {
-            sla: id.to_owned(),
-            place: format!("the collection '{}'", collection.id),
-        }),
+        Some(id) => collection
+            .sla(id)
+            .map(Some)
+            .ok_or_else(|| ClientError::UnknownSla {
+                sla: id.to_owned(),
+                place: format!("the collection '{}'", collection.id),
+            }),
     }
 }
 
@@ -350,7 +394,9 @@ fn agreement<'a>(
 pub fn passing_id() -> ComponentId {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let host = host.or_else(|| std::env::var("HOSTNAME").ok());
-    let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).ok();
+    let user = std::env::var("USER")
+        .or_else(|_| std::env::var("LOGNAME"))
+        .ok();
     let random = CorrelationId::random();
     ComponentId::from(format!("{}-{}-{}", word(host), word(user), random.short()))
 }
@@ -358,14 +404,30 @@ pub fn passing_id() -> ComponentId {
 /// A part of an id that means nothing to any kind of bus, at most 32 characters.
 fn word(text: Option<String>) -> String {
     let text = text.unwrap_or_default();
-    let plain = |it: char| if it.is_ascii_alphanumeric() || it == '_' { it } else { '-' };
+    let plain = |it: char| {
+        if it.is_ascii_alphanumeric() || it == '_' {
+            it
+        } else {
+            '-'
+        }
+    };
     let word: String = text.trim().chars().take(32).map(plain).collect();
-    if word.is_empty() { "client".to_owned() } else { word }
+    if word.is_empty() {
+        "client".to_owned()
+    } else {
+        word
+    }
 }
 
 /// Zero means without limit, and a message may wait as long as its sender.
 fn limits(timeouts: Timeouts) -> Timeouts {
-    let limit = |it: Duration| if it.is_zero() { FOREVER } else { it.min(FOREVER) };
+    let limit = |it: Duration| {
+        if it.is_zero() {
+            FOREVER
+        } else {
+            it.min(FOREVER)
+        }
+    };
     Timeouts {
         identification: limit(timeouts.identification),
         operation: limit(timeouts.operation),

@@ -15,18 +15,16 @@ use pillarbox_messages::{
     ProtocolVersion, ResponseCode,
 };
 
-use crate::event::{
-    Completed, ComponentFailure, ComponentResult, Event, EventKind,
-};
+use crate::event::{Completed, ComponentFailure, ComponentResult, Event, EventKind};
 
 pub mod get_checksums;
 pub mod get_file;
 pub mod get_file_ids;
+mod identifying;
 pub mod paging;
 mod performing;
 pub mod procedure;
 pub mod put_file;
-mod identifying;
 #[cfg(test)]
 mod tests;
 
@@ -244,7 +242,13 @@ impl<P: Procedure> Conversation<P> {
             (Phase::Done, _) => ignored("the conversation is over", &mut actions),
             (Phase::New, Input::Start) => self.start(now_ms, &mut actions),
             (_, Input::Abort { reason }) => self.finish_failed(&reason, &mut actions),
-            (_, Input::Message { message, reply_address }) => {
+            (
+                _,
+                Input::Message {
+                    message,
+                    reply_address,
+                },
+            ) => {
                 self.message(*message, reply_address, now_ms, &mut actions);
             }
             (Phase::Identifying(_), Input::TimerFired) => self.identify_timer(now_ms, &mut actions),
@@ -252,21 +256,42 @@ impl<P: Procedure> Conversation<P> {
             (Phase::Performing(_), Input::TimerFired) => self.perform_timer(now_ms, &mut actions),
             (Phase::Offering(_), Input::OfferReady) => self.offer_ready(now_ms, &mut actions),
             (Phase::Offering(_), Input::OfferFailed { text }) => {
-                self.finish_failed(&format!("the file could not be offered: {text}"), &mut actions);
+                self.finish_failed(
+                    &format!("the file could not be offered: {text}"),
+                    &mut actions,
+                );
             }
             (Phase::Performing(_), Input::DownloadFinished { size }) => {
                 self.download_finished(size, now_ms, &mut actions);
             }
-            (Phase::Performing(_), Input::DownloadFailed { another_may_help, text }) => {
+            (
+                Phase::Performing(_),
+                Input::DownloadFailed {
+                    another_may_help,
+                    text,
+                },
+            ) => {
                 self.download_failed(another_may_help, &text, now_ms, &mut actions);
             }
-            (_, Input::SendFailed { contributor: None, text }) => {
+            (
+                _,
+                Input::SendFailed {
+                    contributor: None,
+                    text,
+                },
+            ) => {
                 self.finish_failed(
                     &format!("the identify request could not be sent: {text}"),
                     &mut actions,
                 );
             }
-            (Phase::Performing(_), Input::SendFailed { contributor: Some(contributor), text }) => {
+            (
+                Phase::Performing(_),
+                Input::SendFailed {
+                    contributor: Some(contributor),
+                    text,
+                },
+            ) => {
                 self.send_failed(&contributor, &text, now_ms, &mut actions);
             }
             (_, _) => ignored("not expected in this phase", &mut actions),
@@ -289,7 +314,13 @@ impl<P: Procedure> Conversation<P> {
         if !kind.is_response() {
             let from = message.header().from.clone();
             let text = format!("got {}, which is no response", kind.as_str());
-            return self.emit(EventKind::Warning { contributor: Some(from) }, Some(text), out);
+            return self.emit(
+                EventKind::Warning {
+                    contributor: Some(from),
+                },
+                Some(text),
+                out,
+            );
         }
         match &self.phase {
             Phase::Identifying(_) if kind == P::IDENTIFY_RESPONSE => {
@@ -308,7 +339,11 @@ impl<P: Procedure> Conversation<P> {
         if header.correlation_id != self.context.correlation {
             return Some("another conversation's message");
         }
-        if header.collection_id.as_ref().is_some_and(|id| *id != self.context.collection) {
+        if header
+            .collection_id
+            .as_ref()
+            .is_some_and(|id| *id != self.context.collection)
+        {
             return Some("a message about another collection");
         }
         if !self.context.expected.contains(&header.from) {
@@ -366,15 +401,20 @@ impl<P: Procedure> Conversation<P> {
         out: &mut Actions,
     ) {
         let summary = result.summary();
-        let kind = EventKind::ComponentComplete { contributor: contributor.clone(), result };
+        let kind = EventKind::ComponentComplete {
+            contributor: contributor.clone(),
+            result,
+        };
         self.emit(kind, info, out);
-        self.completed.push(Completed { contributor, result: summary });
+        self.completed.push(Completed {
+            contributor,
+            result: summary,
+        });
     }
 
     /// Everybody who was to answer has: the final event.
     fn conclude(&mut self, out: &mut Actions) {
-        let complete =
-            !self.completed.is_empty() && (P::ONE_IS_ENOUGH || self.failures.is_empty());
+        let complete = !self.completed.is_empty() && (P::ONE_IS_ENOUGH || self.failures.is_empty());
         if complete {
             let (results, failures) = (self.completed.clone(), self.failures.clone());
             self.finish(EventKind::Complete { results, failures }, None, out);
@@ -409,12 +449,19 @@ impl<P: Procedure> Conversation<P> {
 
 /// When a time that starts now is over; zero or less: never.
 const fn deadline(now_ms: i64, timeout_ms: i64) -> Option<i64> {
-    if timeout_ms > 0 { Some(now_ms.saturating_add(timeout_ms)) } else { None }
+    if timeout_ms > 0 {
+        Some(now_ms.saturating_add(timeout_ms))
+    } else {
+        None
+    }
 }
 
 /// Whether a code says that work goes on.
 const fn is_progress(code: ResponseCode) -> bool {
-    matches!(code, ResponseCode::OperationAcceptedProgress | ResponseCode::OperationProgress)
+    matches!(
+        code,
+        ResponseCode::OperationAcceptedProgress | ResponseCode::OperationProgress
+    )
 }
 
 fn set_timer(deadline_ms: Option<i64>, out: &mut Actions) {

@@ -23,7 +23,11 @@ impl Hasher {
     /// # Errors
     /// The type is `OTHER`, or a keyed one without a key (schema element `ChecksumSalt`).
     pub fn new(spec: &ChecksumSpec) -> Result<Self, UnknownChecksum> {
-        let salt = spec.checksum_salt.as_ref().map(HexBinary::as_bytes).filter(|key| !key.is_empty());
+        let salt = spec
+            .checksum_salt
+            .as_ref()
+            .map(HexBinary::as_bytes)
+            .filter(|key| !key.is_empty());
         let sum: Option<Box<dyn Sum>> = match (spec.checksum_type, salt) {
             (ChecksumType::Md5, None) => plain::<Md5>(),
             (ChecksumType::Sha1, None) => plain::<Sha1>(),
@@ -37,7 +41,8 @@ impl Hasher {
             (ChecksumType::HmacSha512, Some(key)) => keyed::<Hmac<Sha512>>(key),
             _ => None,
         };
-        sum.map(Self).ok_or_else(|| UnknownChecksum(spec.checksum_type.to_string()))
+        sum.map(Self)
+            .ok_or_else(|| UnknownChecksum(spec.checksum_type.to_string()))
     }
 
     /// The next bytes.
@@ -87,14 +92,21 @@ pub const fn is_keyed(kind: ChecksumType) -> bool {
 /// The spec of a type without a key.
 #[must_use]
 pub const fn plain_spec(kind: ChecksumType) -> ChecksumSpec {
-    ChecksumSpec { checksum_type: kind, checksum_salt: None, other_checksum_type: None }
+    ChecksumSpec {
+        checksum_type: kind,
+        checksum_salt: None,
+        other_checksum_type: None,
+    }
 }
 
 /// Whether two specs compute the same; an empty salt is none.
 #[must_use]
 pub fn same_spec(one: &ChecksumSpec, other: &ChecksumSpec) -> bool {
     fn salt(spec: &ChecksumSpec) -> &[u8] {
-        spec.checksum_salt.as_ref().map(HexBinary::as_bytes).unwrap_or_default()
+        spec.checksum_salt
+            .as_ref()
+            .map(HexBinary::as_bytes)
+            .unwrap_or_default()
     }
     one.checksum_type == other.checksum_type
         && salt(one) == salt(other)
@@ -147,7 +159,10 @@ mod tests {
 
     fn sum(kind: ChecksumType, salt: Option<&str>) -> String {
         let checksum_salt = salt.map(|hex| hex.parse().unwrap());
-        let spec = ChecksumSpec { checksum_salt, ..plain_spec(kind) };
+        let spec = ChecksumSpec {
+            checksum_salt,
+            ..plain_spec(kind)
+        };
         let mut hasher = Hasher::new(&spec).unwrap();
         FOX.chunks(7).for_each(|piece| hasher.update(piece));
         hasher.finish().to_string()
@@ -155,11 +170,23 @@ mod tests {
 
     #[test]
     fn published_values() {
-        assert_eq!(sum(ChecksumType::Md5, None), "9e107d9d372bb6826bd81d3542a419d6");
-        assert_eq!(sum(ChecksumType::Sha1, None), "2fd4e1c67a2d28fced849ee1bb76e7391b93eb12");
+        assert_eq!(
+            sum(ChecksumType::Md5, None),
+            "9e107d9d372bb6826bd81d3542a419d6"
+        );
+        assert_eq!(
+            sum(ChecksumType::Sha1, None),
+            "2fd4e1c67a2d28fced849ee1bb76e7391b93eb12"
+        );
         let key = Some("6b6579");
-        assert_eq!(sum(ChecksumType::HmacMd5, key), "80070713463e7749b90c2dc24911e275");
-        assert_eq!(sum(ChecksumType::HmacSha1, key), "de7c9b85b8b78aa6bc8a7a36f70a90701c9db4d9");
+        assert_eq!(
+            sum(ChecksumType::HmacMd5, key),
+            "80070713463e7749b90c2dc24911e275"
+        );
+        assert_eq!(
+            sum(ChecksumType::HmacSha1, key),
+            "de7c9b85b8b78aa6bc8a7a36f70a90701c9db4d9"
+        );
     }
 
     #[test]

@@ -24,7 +24,10 @@ pub(crate) enum DownloadError {
     #[error("{actual} bytes came, the pillar said {expected}")]
     Length { expected: u64, actual: u64 },
     #[error("the checksum of the bytes that came is {actual}, the pillar said {expected}")]
-    Checksum { expected: HexBinary, actual: HexBinary },
+    Checksum {
+        expected: HexBinary,
+        actual: HexBinary,
+    },
     #[error("the transfer was ended")]
     Ended,
 }
@@ -76,10 +79,16 @@ fn write(
     expected: &Expected,
     mut arriving: mpsc::Receiver<Piece>,
 ) -> Result<u64, DownloadError> {
-    let local = |source| DownloadError::Local { path: target.to_path_buf(), source };
+    let local = |source| DownloadError::Local {
+        path: target.to_path_buf(),
+        source,
+    };
     let mut part = PartFile::create(parent(target)).map_err(local)?;
     // A checksum that can't be computed here leaves the length to compare.
-    let mut hasher = expected.checksum.as_ref().and_then(|sum| Hasher::new(&sum.checksum_spec).ok());
+    let mut hasher = expected
+        .checksum
+        .as_ref()
+        .and_then(|sum| Hasher::new(&sum.checksum_spec).ok());
     let mut size = 0_u64;
     loop {
         match arriving.blocking_recv() {
@@ -99,19 +108,19 @@ fn write(
     Ok(size)
 }
 
-fn compare(
-    expected: &Expected,
-    size: u64,
-    actual: Option<HexBinary>,
-) -> Result<(), DownloadError> {
+fn compare(expected: &Expected, size: u64, actual: Option<HexBinary>) -> Result<(), DownloadError> {
     if let Some(expected) = expected.size.filter(|expected| *expected != size) {
-        return Err(DownloadError::Length { expected, actual: size });
+        return Err(DownloadError::Length {
+            expected,
+            actual: size,
+        });
     }
     let told = expected.checksum.as_ref().map(|sum| &sum.checksum_value);
     match (told, actual) {
-        (Some(told), Some(actual)) if *told != actual => {
-            Err(DownloadError::Checksum { expected: told.clone(), actual })
-        }
+        (Some(told), Some(actual)) if *told != actual => Err(DownloadError::Checksum {
+            expected: told.clone(),
+            actual,
+        }),
         _ => Ok(()),
     }
 }
@@ -134,8 +143,15 @@ struct PartFile {
 impl PartFile {
     fn create(directory: &Path) -> io::Result<Self> {
         let path = directory.join(format!(".{}.part", CorrelationId::random()));
-        let file = OpenOptions::new().write(true).create_new(true).open(&path)?;
-        Ok(Self { path, file, published: false })
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&path)?;
+        Ok(Self {
+            path,
+            file,
+            published: false,
+        })
     }
 
     /// Makes it the target, in one step and for good.

@@ -21,7 +21,9 @@ pub enum ClientError {
         known: String,
     },
     /// The collection has no such pillar.
-    #[error("the pillar '{pillar}' is not in the collection '{collection}'; its pillars are: {known}")]
+    #[error(
+        "the pillar '{pillar}' is not in the collection '{collection}'; its pillars are: {known}"
+    )]
     UnknownPillar {
         /// The id that was given.
         pillar: ComponentId,

@@ -184,7 +184,10 @@ impl Event {
     /// Whether this is the last event of its conversation.
     #[must_use]
     pub const fn is_final(&self) -> bool {
-        matches!(self.kind, EventKind::Complete { .. } | EventKind::Failed { .. })
+        matches!(
+            self.kind,
+            EventKind::Complete { .. } | EventKind::Failed { .. }
+        )
     }
 }
 
@@ -238,14 +241,23 @@ impl ComponentResult {
 
 impl<T> Page<T> {
     const fn emptied(&self) -> Self {
-        Self { items: Vec::new(), total: self.total, partial: self.partial }
+        Self {
+            items: Vec::new(),
+            total: self.total,
+            partial: self.partial,
+        }
     }
 }
 
 /// `<short id>: <OPERATION>[ for file <id>]: <EVENT>: <extra>[, <info>]`.
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.correlation.short(), self.operation.event_name())?;
+        write!(
+            f,
+            "{}: {}",
+            self.correlation.short(),
+            self.operation.event_name()
+        )?;
         if let Some(file) = &self.file {
             write!(f, " for file {file}")?;
         }
@@ -266,7 +278,10 @@ impl fmt::Display for Extra<'_> {
             EventKind::IdentifyTimeout { silent: ids }
             | EventKind::IdentificationComplete { selected: ids }
             | EventKind::RequestSent { contributors: ids } => write!(f, "[{}]", join(ids)),
-            EventKind::ComponentFailed { contributor, code: Some(code) } => {
+            EventKind::ComponentFailed {
+                contributor,
+                code: Some(code),
+            } => {
                 write!(f, "ContributorID {contributor} ResponseCode: {code}")
             }
             kind => match kind.contributor() {
@@ -288,8 +303,8 @@ impl fmt::Display for ComponentFailure {
 }
 
 /// Ids as people read a list.
-pub(crate) fn join<'a>(ids: impl IntoIterator<Item = &'a ComponentId>) -> String {
-    let ids: Vec<&str> = ids.into_iter().map(ComponentId::as_str).collect();
+pub(crate) fn join(ids: &[ComponentId]) -> String {
+    let ids: Vec<&str> = ids.iter().map(ComponentId::as_str).collect();
     ids.join(", ")
 }
 
@@ -319,7 +334,9 @@ mod tests {
             "4a6fb454: DELETE_FILE for file hello.txt: COMPONENT_FAILED: ContributorID file1-pillar \
              ResponseCode: EXISTING_FILE_CHECKSUM_FAILURE, Cannot delete file."
         );
-        let sent = EventKind::RequestSent { contributors: vec!["a".into(), "b".into()] };
+        let sent = EventKind::RequestSent {
+            contributors: vec!["a".into(), "b".into()],
+        };
         assert_eq!(
             event(sent, None, None).to_string(),
             "4a6fb454: DELETE_FILE: REQUEST_SENT: [a, b]"

@@ -27,7 +27,10 @@ impl<V> Merge<V> {
     /// A merge of the listings of so many pillars.
     #[must_use]
     pub const fn new(pillars: usize) -> Self {
-        Self { pillars, open: BTreeMap::new() }
+        Self {
+            pillars,
+            open: BTreeMap::new(),
+        }
     }
 
     /// Takes a pillar's page and gives the files that all have mentioned now, in the page's order.
@@ -57,7 +60,9 @@ impl<V> Merge<V> {
 
     /// The files that only some have mentioned, by id.
     pub fn finish(self) -> impl Iterator<Item = Entry<V>> {
-        self.open.into_iter().map(|(file, values)| Entry { file, values })
+        self.open
+            .into_iter()
+            .map(|(file, values)| Entry { file, values })
     }
 }
 

@@ -86,7 +86,10 @@ impl Mediator {
     pub(crate) async fn register(&self, registration: Registration) -> Result<(), ClientError> {
         let (ready, answer) = oneshot::channel();
         let command = Command::Register(registration, ready);
-        self.commands.send(command).await.map_err(|_| ClientError::Closed)?;
+        self.commands
+            .send(command)
+            .await
+            .map_err(|_| ClientError::Closed)?;
         answer.await.unwrap_or(Err(ClientError::Closed))
     }
 
@@ -172,21 +175,33 @@ impl Task {
     }
 
     fn forget(&mut self, correlation: &CorrelationId) {
-        if let Some(key) = self.routes.remove(correlation).and_then(|route| route.changes) {
+        if let Some(key) = self
+            .routes
+            .remove(correlation)
+            .and_then(|route| route.changes)
+        {
             self.changing.remove(&key);
         }
     }
 
     fn subscribe(&mut self, destination: Destination) {
         let durable = self.named && destination.kind() == DestinationKind::Topic;
-        let name = self.component.repository().subscription_name(self.component.id(), &destination);
+        let name = self
+            .component
+            .repository()
+            .subscription_name(self.component.id(), &destination);
         let request = SubscribeRequest {
             destination,
             durable: durable.then_some(name),
-            ack: if self.named { AckMode::Individual } else { AckMode::Auto },
+            ack: if self.named {
+                AckMode::Individual
+            } else {
+                AckMode::Auto
+            },
             prefetch: PREFETCH,
         };
-        self.listeners.spawn(listen(self.component.clone(), request, self.heard.clone()));
+        self.listeners
+            .spawn(listen(self.component.clone(), request, self.heard.clone()));
     }
 
     fn subscribed(&mut self, destination: Destination, result: &Result<(), BusError>) {
@@ -258,7 +273,11 @@ async fn listen(component: Component, request: SubscribeRequest, heard: mpsc::Se
         Ok(subscription) => (Ok(()), Some(subscription)),
         Err(error) => (Err(error), None),
     };
-    if heard.send(Heard::Subscribed(destination.clone(), result)).await.is_err() {
+    if heard
+        .send(Heard::Subscribed(destination.clone(), result))
+        .await
+        .is_err()
+    {
         return;
     }
     if let Some(subscription) = subscription {

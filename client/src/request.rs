@@ -136,7 +136,13 @@ impl GetFile {
     /// A get from the fastest pillar.
     #[must_use]
     pub const fn new(collection: CollectionId, file_id: FileId, target: PathBuf) -> Self {
-        Self { collection, file_id, pillar: None, target, audit_trail_information: None }
+        Self {
+            collection,
+            file_id,
+            pillar: None,
+            target,
+            audit_trail_information: None,
+        }
     }
 
     /// Everything that can be known to be wrong before the bus or the exchange is contacted.
@@ -146,10 +152,13 @@ impl GetFile {
     pub fn validate(&self, repository: &Repository) -> Result<(), ClientError> {
         let collection = validate::collection(repository, &self.collection)?;
         validate::file_id(repository, &self.file_id)?;
-        for pillar in &self.pillar {
+        if let Some(pillar) = &self.pillar {
             validate::pillar(collection, pillar)?;
         }
-        let error = |source| ClientError::Target { path: self.target.clone(), source };
+        let error = |source| ClientError::Target {
+            path: self.target.clone(),
+            source,
+        };
         if self.target.is_dir() {
             return Err(error(io::ErrorKind::IsADirectory.into()));
         }

@@ -51,7 +51,12 @@ impl Running {
 
     /// How it ended, once everything is cleaned up. Events that were not read are lost.
     pub async fn outcome(self) -> Outcome {
-        let Self { correlation, events, outcome, .. } = self;
+        let Self {
+            correlation,
+            events,
+            outcome,
+            ..
+        } = self;
         drop(events);
         outcome.await.unwrap_or_else(|_| lost(&correlation))
     }

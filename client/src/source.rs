@@ -36,14 +36,25 @@ pub(crate) async fn examine(
     let stopped = Arc::clone(&stop.0);
     let reading = tokio::task::spawn_blocking(move || {
         let mut file = validate::source_file(&path)?;
-        let error = |source| ClientError::Source { path: path.clone(), source };
+        let error = |source| ClientError::Source {
+            path: path.clone(),
+            source,
+        };
         let Some(spec) = spec else {
             let size = file.metadata().map_err(error)?.len();
-            return Ok(Examined { file, size, checksum: None });
+            return Ok(Examined {
+                file,
+                size,
+                checksum: None,
+            });
         };
         let hasher = Hasher::new(&spec)?;
         let (size, checksum) = read_through(&mut file, hasher, &stopped).map_err(error)?;
-        Ok(Examined { file, size, checksum: Some(checksum) })
+        Ok(Examined {
+            file,
+            size,
+            checksum: Some(checksum),
+        })
     });
     reading.await.unwrap_or(Err(ClientError::Closed))
 }

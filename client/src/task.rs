@@ -33,7 +33,11 @@ pub(crate) enum Cargo {
     /// None, or one that is on an exchange already.
     Nothing,
     /// A file to be offered.
-    Outbound { file: File, size: u64, address: String },
+    Outbound {
+        file: File,
+        size: u64,
+        address: String,
+    },
     /// A file to be fetched.
     Inbound { address: String, target: PathBuf },
 }
@@ -94,7 +98,10 @@ impl<P: Procedure> ConversationTask<P> {
             sends: JoinSet::new(),
             transfer: JoinSet::new(),
             acknowledgements: JoinSet::new(),
-            outbox: Outbox { events, piled: VecDeque::new() },
+            outbox: Outbox {
+                events,
+                piled: VecDeque::new(),
+            },
             timer: None,
             started: Instant::now(),
             started_ms,
@@ -159,7 +166,11 @@ impl<P: Procedure> ConversationTask<P> {
     fn take(&mut self, arrived: Arrived) {
         let Arrived { received, delivery } = arrived;
         let from = received.message.header().from.as_str();
-        debug!(from, op = received.message.message_type().as_str(), "answer");
+        debug!(
+            from,
+            op = received.message.message_type().as_str(),
+            "answer"
+        );
         self.step(Input::Message {
             message: Box::new(received.message),
             reply_address: received.reply_address,
@@ -180,7 +191,11 @@ impl<P: Procedure> ConversationTask<P> {
 
     fn perform(&mut self, action: Action) {
         match action {
-            Action::Send { message, reply_address, contributor } => {
+            Action::Send {
+                message,
+                reply_address,
+                contributor,
+            } => {
                 self.send(&message, reply_address.as_deref(), contributor);
             }
             Action::SetTimer { at_ms } => self.timer = Some(self.instant(at_ms)),
@@ -209,13 +224,21 @@ impl<P: Procedure> ConversationTask<P> {
         let outgoing = component.outgoing_reply(message, reply_address);
         self.sends.spawn(async move {
             let error = component.bus().publish(outgoing).await.err()?;
-            Some(Input::SendFailed { contributor, text: error.to_string() })
+            Some(Input::SendFailed {
+                contributor,
+                text: error.to_string(),
+            })
         });
     }
 
     fn emit(&mut self, event: Event) {
         let pillar = event.kind.contributor().map(ComponentId::as_str);
-        debug!(pillar, info = event.info.as_deref(), "{}", event.kind.name());
+        debug!(
+            pillar,
+            info = event.info.as_deref(),
+            "{}",
+            event.kind.name()
+        );
         if event.is_final() {
             self.last_event = Some(event.clone());
         }
@@ -223,14 +246,22 @@ impl<P: Procedure> ConversationTask<P> {
     }
 
     fn offer(&mut self) {
-        let Cargo::Outbound { file, size, address } = &self.cargo else {
+        let Cargo::Outbound {
+            file,
+            size,
+            address,
+        } = &self.cargo
+        else {
             return self.step(Input::OfferReady);
         };
         let exchange = self.surroundings.exchange.clone();
         let (size, address, file) = (*size, address.clone(), file.try_clone());
         self.transfer.spawn(async move {
             let sent = match file {
-                Ok(file) => exchange.put_open_file(&address, file).await.map_err(|it| it.to_string()),
+                Ok(file) => exchange
+                    .put_open_file(&address, file)
+                    .await
+                    .map_err(|it| it.to_string()),
                 Err(error) => Err(error.to_string()),
             };
             match sent {
@@ -246,7 +277,10 @@ impl<P: Procedure> ConversationTask<P> {
     fn download(&mut self, expected: Expected) {
         let Cargo::Inbound { address, target } = &self.cargo else {
             let text = "there is no target".to_owned();
-            return self.step(Input::DownloadFailed { another_may_help: false, text });
+            return self.step(Input::DownloadFailed {
+                another_may_help: false,
+                text,
+            });
         };
         let exchange = self.surroundings.exchange.clone();
         let (address, target) = (address.clone(), target.clone());
@@ -282,8 +316,17 @@ impl<P: Procedure> ConversationTask<P> {
 
     fn log(&self, outcome: &Outcome) {
         let elapsed_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let result = if outcome.complete { "COMPLETE" } else { "FAILED" };
-        info!(result, elapsed_ms, info = outcome.info.as_deref(), "operation finished");
+        let result = if outcome.complete {
+            "COMPLETE"
+        } else {
+            "FAILED"
+        };
+        info!(
+            result,
+            elapsed_ms,
+            info = outcome.info.as_deref(),
+            "operation finished"
+        );
     }
 }
 

@@ -21,10 +21,17 @@ pub fn collection<'a>(
     repository: &'a Repository,
     id: &CollectionId,
 ) -> Result<&'a Collection, ClientError> {
-    repository.collection(id).ok_or_else(|| ClientError::UnknownCollection {
-        collection: id.clone(),
-        known: list(repository.collections.iter().map(|collection| &collection.id)),
-    })
+    repository
+        .collection(id)
+        .ok_or_else(|| ClientError::UnknownCollection {
+            collection: id.clone(),
+            known: list(
+                repository
+                    .collections
+                    .iter()
+                    .map(|collection| &collection.id),
+            ),
+        })
 }
 
 /// A file id by the built-in rules and the repository's pattern.
@@ -34,7 +41,10 @@ pub fn collection<'a>(
 pub fn file_id(repository: &Repository, id: &FileId) -> Result<(), ClientError> {
     ArchiveFileId::new(id, repository.file_id_pattern.as_ref())
         .map(|_| ())
-        .map_err(|source| ClientError::FileId { file: id.clone(), source })
+        .map_err(|source| ClientError::FileId {
+            file: id.clone(),
+            source,
+        })
 }
 
 /// Whether the pillar belongs to the collection.
@@ -57,13 +67,19 @@ pub fn pillar(collection: &Collection, id: &ComponentId) -> Result<(), ClientErr
 /// # Errors
 /// It can't.
 pub fn checksum_spec(spec: &ChecksumSpec) -> Result<(), ClientError> {
-    let salted = spec.checksum_salt.as_ref().is_some_and(|salt| !salt.as_bytes().is_empty());
+    let salted = spec
+        .checksum_salt
+        .as_ref()
+        .is_some_and(|salt| !salt.as_bytes().is_empty());
     let problem = match (is_keyed(spec.checksum_type), salted) {
         (true, false) => "needs a salt",
         (false, true) => "has no salt",
         _ => return Hasher::new(spec).map(|_| ()).map_err(ClientError::from),
     };
-    Err(ClientError::ChecksumSalt { checksum_type: spec.checksum_type.to_string(), problem })
+    Err(ClientError::ChecksumSalt {
+        checksum_type: spec.checksum_type.to_string(),
+        problem,
+    })
 }
 
 /// Whether a checksum has the length that its type has.
@@ -95,14 +111,20 @@ pub fn checksum_data(data: &ChecksumData) -> Result<(), ClientError> {
 /// # Errors
 /// It is no regular file (a directory, device, pipe or socket), or it can't be read.
 pub fn source_file(path: &Path) -> Result<File, ClientError> {
-    let error = |source| ClientError::Source { path: path.to_path_buf(), source };
+    let error = |source| ClientError::Source {
+        path: path.to_path_buf(),
+        source,
+    };
     // Looked at before it is opened: opening a pipe would wait for its other end.
     let kind = std::fs::metadata(path).map_err(error)?.file_type();
     if kind.is_dir() {
         return Err(error(io::ErrorKind::IsADirectory.into()));
     }
     if !kind.is_file() {
-        return Err(error(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")));
+        return Err(error(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it is no regular file",
+        )));
     }
     File::open(path).map_err(error)
 }

@@ -81,9 +81,15 @@ impl Procedure for GetChecksumsProcedure {
             }
         };
         let size = self.page_size;
-        let walk = self.walks.entry(from.clone()).or_insert_with(|| Walk::new(size));
+        let walk = self
+            .walks
+            .entry(from.clone())
+            .or_insert_with(|| Walk::new(size));
         let result = |page| {
-            ComponentResult::Checksums(ChecksumPage { spec: self.spec.clone(), page })
+            ComponentResult::Checksums(ChecksumPage {
+                spec: self.spec.clone(),
+                page,
+            })
         };
         match walk.turn(items, response.partial_result.unwrap_or(false)) {
             Turned::Page(page) if page.partial => Completion::Again(result(page)),

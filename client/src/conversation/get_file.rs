@@ -62,7 +62,10 @@ impl Procedure for GetFileProcedure {
 
     fn identified(&mut self, from: &ComponentId, response: &Message) {
         if let Message::IdentifyPillarsForGetFileResponse(response) = response {
-            let time = response.time_to_deliver.as_ref().map_or(u64::MAX, |time| time.millis());
+            let time = response
+                .time_to_deliver
+                .as_ref()
+                .map_or(u64::MAX, |time| time.millis());
             self.times.insert(from.clone(), time);
         }
     }
@@ -73,7 +76,8 @@ impl Procedure for GetFileProcedure {
         let times = &self.times;
         let time = |pillar: &ComponentId| times.get(pillar).copied().unwrap_or(u64::MAX);
         // A stable sort, slowest first, keeps the order of the answers among equals.
-        self.others.sort_by_key(|pillar| std::cmp::Reverse(time(pillar)));
+        self.others
+            .sort_by_key(|pillar| std::cmp::Reverse(time(pillar)));
         self.others.pop().into_iter().collect()
     }
 
@@ -94,10 +98,14 @@ impl Procedure for GetFileProcedure {
     }
 
     fn progress(&mut self, _from: &ComponentId, response: &Message) {
-        let Message::GetFileProgressResponse(response) = response else { return };
+        let Message::GetFileProgressResponse(response) = response else {
+            return;
+        };
         self.expected.size = response.file_size.or(self.expected.size);
         if response.checksum_data_for_existing_file.is_some() {
-            self.expected.checksum.clone_from(&response.checksum_data_for_existing_file);
+            self.expected
+                .checksum
+                .clone_from(&response.checksum_data_for_existing_file);
         }
     }
 

@@ -69,7 +69,10 @@ impl Procedure for GetFileIdsProcedure {
             }
         };
         let size = self.page_size;
-        let walk = self.walks.entry(from.clone()).or_insert_with(|| Walk::new(size));
+        let walk = self
+            .walks
+            .entry(from.clone())
+            .or_insert_with(|| Walk::new(size));
         match walk.turn(items, response.partial_result.unwrap_or(false)) {
             Turned::Page(page) if page.partial => Completion::Again(ComponentResult::FileIds(page)),
             Turned::Page(page) => Completion::Done(ComponentResult::FileIds(page)),

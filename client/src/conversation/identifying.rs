@@ -20,8 +20,9 @@ impl<P: Procedure> Conversation<P> {
             return self.identification_over(now_ms, out);
         }
         set_timer(deadline_ms, out);
-        let request =
-            self.procedure.identify_request(self.header(self.context.identify_at.clone()));
+        let request = self
+            .procedure
+            .identify_request(self.header(self.context.identify_at.clone()));
         out.push(Action::Send {
             message: Box::new(request),
             reply_address: None,
@@ -45,7 +46,9 @@ impl<P: Procedure> Conversation<P> {
         if is_progress(code) {
             return ignored("a progress code in an identification response", out);
         }
-        let Phase::Identifying(state) = &mut self.phase else { return };
+        let Phase::Identifying(state) = &mut self.phase else {
+            return;
+        };
         if !state.outstanding.remove(&from) {
             return ignored("a second answer", out);
         }
@@ -83,16 +86,30 @@ impl<P: Procedure> Conversation<P> {
         let temporary = destination.kind() == DestinationKind::TemporaryQueue;
         if temporary && reply_address.is_none() {
             let text = format!("answers at {destination}, but the bus brought no reply address");
-            let failure = ComponentFailure { contributor: from, code: None, text };
+            let failure = ComponentFailure {
+                contributor: from,
+                code: None,
+                text,
+            };
             return self.component_failed(failure, out);
         }
         let reply_address = reply_address.filter(|_| temporary);
         self.procedure.identified(&from, message);
-        self.addresses.insert(from.clone(), Address { destination, reply_address });
+        self.addresses.insert(
+            from.clone(),
+            Address {
+                destination,
+                reply_address,
+            },
+        );
         if let Phase::Identifying(state) = &mut self.phase {
             state.selected.push(from.clone());
         }
-        self.emit(EventKind::ComponentIdentified { contributor: from }, text, out);
+        self.emit(
+            EventKind::ComponentIdentified { contributor: from },
+            text,
+            out,
+        );
     }
 
     fn identify_failed(
@@ -103,33 +120,66 @@ impl<P: Procedure> Conversation<P> {
         out: &mut Actions,
     ) {
         let text = text.unwrap_or_else(|| "refused without a reason".to_owned());
-        self.component_failed(ComponentFailure { contributor, code: Some(code), text }, out);
+        self.component_failed(
+            ComponentFailure {
+                contributor,
+                code: Some(code),
+                text,
+            },
+            out,
+        );
     }
 
     pub(super) fn identify_timer(&mut self, now_ms: i64, out: &mut Actions) {
-        let Phase::Identifying(state) = &self.phase else { return };
+        let Phase::Identifying(state) = &self.phase else {
+            return;
+        };
         if state.deadline_ms.is_none_or(|at| now_ms < at) {
             return set_timer(state.deadline_ms, out);
         }
         let silent: Vec<ComponentId> = state.outstanding.iter().cloned().collect();
         let text = format!("no answer from {}", join(&silent));
-        self.emit(EventKind::IdentifyTimeout { silent: silent.clone() }, Some(text), out);
+        self.emit(
+            EventKind::IdentifyTimeout {
+                silent: silent.clone(),
+            },
+            Some(text),
+            out,
+        );
         for contributor in silent {
             let text = "did not answer the identify request in time".to_owned();
-            self.component_failed(ComponentFailure { contributor, code: None, text }, out);
+            self.component_failed(
+                ComponentFailure {
+                    contributor,
+                    code: None,
+                    text,
+                },
+                out,
+            );
         }
         self.identification_over(now_ms, out);
     }
 
     /// All have answered, or their time is over.
     fn identification_over(&mut self, now_ms: i64, out: &mut Actions) {
-        let Phase::Identifying(state) = &mut self.phase else { return };
+        let Phase::Identifying(state) = &mut self.phase else {
+            return;
+        };
         let selected = std::mem::take(&mut state.selected);
-        if !self.procedure.may_perform(selected.len(), state.outstanding.len()) {
+        if !self
+            .procedure
+            .may_perform(selected.len(), state.outstanding.len())
+        {
             return self.cannot_perform(out);
         }
         let chosen = self.procedure.choose(selected);
-        self.emit(EventKind::IdentificationComplete { selected: chosen.clone() }, None, out);
+        self.emit(
+            EventKind::IdentificationComplete {
+                selected: chosen.clone(),
+            },
+            None,
+            out,
+        );
         if chosen.is_empty() {
             return self.conclude(out);
         }
@@ -137,7 +187,10 @@ impl<P: Procedure> Conversation<P> {
             return self.perform(chosen, now_ms, out);
         }
         let deadline_ms = deadline(now_ms, self.context.operation_timeout_ms);
-        self.phase = Phase::Offering(Offering { deadline_ms, selected: chosen });
+        self.phase = Phase::Offering(Offering {
+            deadline_ms,
+            selected: chosen,
+        });
         self.offered = true;
         set_timer(deadline_ms, out);
         out.push(Action::OfferFile);

@@ -101,30 +101,44 @@ impl Walk {
             return if partial {
                 Turned::Stuck("said that there is more, but sent nothing")
             } else {
-                Turned::Page(Page { items, total: self.total, partial })
+                Turned::Page(Page {
+                    items,
+                    total: self.total,
+                    partial,
+                })
             };
         };
         if partial && !self.resize(oldest == newest) {
             return Turned::Stuck("has more items of one and the same time than can be asked for");
         }
         let fresh = self.without_seen(items, newest);
-        self.total = self.total.saturating_add(u64::try_from(fresh.len()).unwrap_or(u64::MAX));
-        Turned::Page(Page { items: fresh, total: self.total, partial })
+        self.total = self
+            .total
+            .saturating_add(u64::try_from(fresh.len()).unwrap_or(u64::MAX));
+        Turned::Page(Page {
+            items: fresh,
+            total: self.total,
+            partial,
+        })
     }
 
     /// Leaves out what was seen and remembers the files of the newest time.
     fn without_seen<T: Listed>(&mut self, items: Vec<T>, newest: i64) -> Vec<T> {
         let at = self.from_ms;
-        let seen = std::mem::take(&mut self.seen);
-        let newest_files: BTreeSet<FileId> = items
-            .iter()
-            .filter(|item| item.time_ms() == newest)
-            .map(|item| item.file().clone())
-            .collect();
-        let fresh = items
-            .into_iter()
-            .filter(|item| item.time_ms() != at || !seen.contains(item.file()))
-            .collect();
+        let mut seen = std::mem::take(&mut self.seen);
+        let mut newest_files = BTreeSet::new();
+        let mut fresh = Vec::with_capacity(items.len());
+        for item in items {
+            if item.time_ms() == newest {
+                newest_files.insert(item.file().clone());
+            }
+            if item.time_ms() != at || !seen.contains(item.file()) {
+                fresh.push(item);
+            }
+        }
+        if newest == at {
+            newest_files.append(&mut seen);
+        }
         self.seen = newest_files;
         self.from_ms = newest;
         fresh
@@ -136,7 +150,9 @@ impl Walk {
             self.page_size = self.usual_size;
             return true;
         }
-        let larger = self.page_size.saturating_mul(NonZeroU64::MIN.saturating_add(1));
+        let larger = self
+            .page_size
+            .saturating_mul(NonZeroU64::MIN.saturating_add(1));
         if larger.get() > LARGEST_PAGE {
             return false;
         }
@@ -238,12 +254,19 @@ mod tests {
         assert_eq!(walk.turn(first.clone(), partial), Turned::Stale);
         let (second, partial) = answer(&all, &walk);
         assert!(matches!(walk.turn(second, partial), Turned::Page(_)));
-        assert_eq!(walk.turn(first, true), Turned::Stale, "older than what was asked for");
+        assert_eq!(
+            walk.turn(first, true),
+            Turned::Stale,
+            "older than what was asked for"
+        );
     }
 
     #[test]
     fn a_page_that_does_not_lead_on() {
         let mut walk = Walk::new(PAGE_SIZE);
-        assert!(matches!(walk.turn(Vec::<Item>::new(), true), Turned::Stuck(_)));
+        assert!(matches!(
+            walk.turn(Vec::<Item>::new(), true),
+            Turned::Stuck(_)
+        ));
     }
 }

@@ -3,7 +3,8 @@
 use pillarbox_messages::{ComponentId, Message, ResponseCode};
 
 use super::{
-    Action, Actions, Conversation, Expected, Performing, Phase, Procedure, deadline, ignored, is_progress,
+    Action, Actions, Conversation, Expected, Performing, Phase, Procedure, deadline, ignored,
+    is_progress,
     procedure::{Completion, Failing},
     set_timer,
 };
@@ -19,14 +20,22 @@ impl<P: Procedure> Conversation<P> {
             fetching: None,
         });
         set_timer(until, out);
-        self.emit(EventKind::RequestSent { contributors: chosen.clone() }, None, out);
+        self.emit(
+            EventKind::RequestSent {
+                contributors: chosen.clone(),
+            },
+            None,
+            out,
+        );
         for contributor in &chosen {
             self.ask(contributor, out);
         }
     }
 
     fn ask(&self, contributor: &ComponentId, out: &mut Actions) {
-        let Some(address) = self.addresses.get(contributor) else { return };
+        let Some(address) = self.addresses.get(contributor) else {
+            return;
+        };
         let header = self.header(address.destination.clone());
         out.push(Action::Send {
             message: Box::new(self.procedure.request(header, contributor)),
@@ -36,25 +45,27 @@ impl<P: Procedure> Conversation<P> {
     }
 
     pub(super) fn offer_ready(&mut self, now_ms: i64, out: &mut Actions) {
-        let Phase::Offering(offering) = &mut self.phase else { return };
+        let Phase::Offering(offering) = &mut self.phase else {
+            return;
+        };
         let selected = std::mem::take(&mut offering.selected);
         self.perform(selected, now_ms, out);
     }
 
     pub(super) fn offer_timer(&mut self, now_ms: i64, out: &mut Actions) {
-        let Phase::Offering(offering) = &self.phase else { return };
+        let Phase::Offering(offering) = &self.phase else {
+            return;
+        };
         if offering.deadline_ms.is_none_or(|at| now_ms < at) {
             return set_timer(offering.deadline_ms, out);
         }
-        self.finish_failed("the file could not be offered: the operation's time is over", out);
+        self.finish_failed(
+            "the file could not be offered: the operation's time is over",
+            out,
+        );
     }
 
-    pub(super) fn operation_response(
-        &mut self,
-        message: Message,
-        now_ms: i64,
-        out: &mut Actions,
-    ) {
+    pub(super) fn operation_response(&mut self, message: Message, now_ms: i64, out: &mut Actions) {
         let from = message.header().from.clone();
         let Some(info) = message.response_info() else {
             return ignored("a response without response info", out);
@@ -66,7 +77,10 @@ impl<P: Procedure> Conversation<P> {
         if is_progress(code) {
             self.procedure.progress(&from, &message);
             return self.emit(
-                EventKind::Progress { contributor: from, result: None },
+                EventKind::Progress {
+                    contributor: from,
+                    result: None,
+                },
                 text,
                 out,
             );
@@ -83,7 +97,11 @@ impl<P: Procedure> Conversation<P> {
             Completion::Fetch(expected) => self.fetch(from, expected, now_ms, out),
             Completion::Stale => ignored("an answer to an earlier request", out),
             Completion::Unusable(text) => {
-                let failure = ComponentFailure { contributor: from, code: None, text };
+                let failure = ComponentFailure {
+                    contributor: from,
+                    code: None,
+                    text,
+                };
                 self.not_done(failure, true, now_ms, out);
             }
         }
@@ -91,8 +109,13 @@ impl<P: Procedure> Conversation<P> {
 
     /// A contributor that is being fetched from has answered already.
     fn is_waiting_for(&self, from: &ComponentId) -> bool {
-        let Phase::Performing(state) = &self.phase else { return false };
-        let fetched = state.fetching.as_ref().is_some_and(|(pillar, _)| pillar == from);
+        let Phase::Performing(state) = &self.phase else {
+            return false;
+        };
+        let fetched = state
+            .fetching
+            .as_ref()
+            .is_some_and(|(pillar, _)| pillar == from);
         state.waiting.contains_key(from) && !fetched
     }
 
@@ -108,17 +131,31 @@ impl<P: Procedure> Conversation<P> {
         let told = text.unwrap_or_else(|| "failed without a reason".to_owned());
         match self.procedure.failed(&from, message, code) {
             Failing::Failed => {
-                let failure = ComponentFailure { contributor: from, code: Some(code), text: told };
+                let failure = ComponentFailure {
+                    contributor: from,
+                    code: Some(code),
+                    text: told,
+                };
                 self.not_done(failure, true, now_ms, out);
             }
             Failing::Because(text) => {
-                let failure = ComponentFailure { contributor: from, code: Some(code), text };
+                let failure = ComponentFailure {
+                    contributor: from,
+                    code: Some(code),
+                    text,
+                };
                 self.not_done(failure, true, now_ms, out);
             }
             Failing::Complete(result, info) => self.done(from, result, Some(info), now_ms, out),
             Failing::Retry => {
                 let text = format!("{code}, {told}; asking again");
-                self.emit(EventKind::Warning { contributor: Some(from.clone()) }, Some(text), out);
+                self.emit(
+                    EventKind::Warning {
+                        contributor: Some(from.clone()),
+                    },
+                    Some(text),
+                    out,
+                );
                 self.ask(&from, out);
             }
         }
@@ -137,7 +174,13 @@ impl<P: Procedure> Conversation<P> {
         self.check_end(false, now_ms, out);
     }
 
-    fn not_done(&mut self, failure: ComponentFailure, try_next: bool, now_ms: i64, out: &mut Actions) {
+    fn not_done(
+        &mut self,
+        failure: ComponentFailure,
+        try_next: bool,
+        now_ms: i64,
+        out: &mut Actions,
+    ) {
         self.answered(&failure.contributor);
         self.component_failed(failure, out);
         self.check_end(try_next, now_ms, out);
@@ -152,7 +195,9 @@ impl<P: Procedure> Conversation<P> {
 
     /// Ends the conversation if nobody owes an answer, unless somebody else can be asked instead.
     fn check_end(&mut self, try_next: bool, now_ms: i64, out: &mut Actions) {
-        let Phase::Performing(state) = &self.phase else { return };
+        let Phase::Performing(state) = &self.phase else {
+            return;
+        };
         if !state.waiting.is_empty() {
             return set_timer(state.next_deadline(), out);
         }
@@ -165,7 +210,10 @@ impl<P: Procedure> Conversation<P> {
     /// One page is in: asks for the next, with the full time for it.
     fn again(&mut self, from: ComponentId, page: ComponentResult, now_ms: i64, out: &mut Actions) {
         self.emit(
-            EventKind::Progress { contributor: from.clone(), result: Some(page) },
+            EventKind::Progress {
+                contributor: from.clone(),
+                result: Some(page),
+            },
             None,
             out,
         );
@@ -184,7 +232,9 @@ impl<P: Procedure> Conversation<P> {
     /// Gives a contributor its full time again.
     fn renew(&mut self, from: ComponentId, now_ms: i64, out: &mut Actions) {
         let until = deadline(now_ms, self.context.operation_timeout_ms);
-        let Phase::Performing(state) = &mut self.phase else { return };
+        let Phase::Performing(state) = &mut self.phase else {
+            return;
+        };
         state.waiting.insert(from, until);
         set_timer(state.next_deadline(), out);
     }
@@ -193,7 +243,10 @@ impl<P: Procedure> Conversation<P> {
         let Some((from, expected)) = self.take_fetching() else {
             return ignored("nothing is being fetched", out);
         };
-        let result = ComponentResult::Delivered(Delivered { size, checksum: expected.checksum });
+        let result = ComponentResult::Delivered(Delivered {
+            size,
+            checksum: expected.checksum,
+        });
         self.done(from, result, None, now_ms, out);
     }
 
@@ -210,7 +263,11 @@ impl<P: Procedure> Conversation<P> {
         if !another_may_help {
             return self.finish_failed(text, out);
         }
-        let failure = ComponentFailure { contributor, code: None, text: text.to_owned() };
+        let failure = ComponentFailure {
+            contributor,
+            code: None,
+            text: text.to_owned(),
+        };
         self.not_done(failure, true, now_ms, out);
     }
 
@@ -232,13 +289,19 @@ impl<P: Procedure> Conversation<P> {
             return ignored("a request that matters no more", out);
         }
         let text = format!("the request could not be sent: {text}");
-        let failure = ComponentFailure { contributor: contributor.clone(), code: None, text };
+        let failure = ComponentFailure {
+            contributor: contributor.clone(),
+            code: None,
+            text,
+        };
         self.not_done(failure, true, now_ms, out);
     }
 
     /// Everybody whose time is over has failed.
     pub(super) fn perform_timer(&mut self, now_ms: i64, out: &mut Actions) {
-        let Phase::Performing(state) = &self.phase else { return };
+        let Phase::Performing(state) = &self.phase else {
+            return;
+        };
         let late: Vec<ComponentId> = state
             .waiting
             .iter()
@@ -251,7 +314,14 @@ impl<P: Procedure> Conversation<P> {
         for contributor in late {
             self.answered(&contributor);
             let text = "did not finish the operation in time".to_owned();
-            self.component_failed(ComponentFailure { contributor, code: None, text }, out);
+            self.component_failed(
+                ComponentFailure {
+                    contributor,
+                    code: None,
+                    text,
+                },
+                out,
+            );
         }
         self.check_end(false, now_ms, out);
     }

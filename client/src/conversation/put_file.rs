@@ -123,7 +123,9 @@ impl Procedure for PutFileProcedure {
     }
 
     fn completed(&mut self, _from: &ComponentId, response: Message) -> Completion {
-        let Message::PutFileFinalResponse(response) = response else { return Completion::Stale };
+        let Message::PutFileFinalResponse(response) = response else {
+            return Completion::Stale;
+        };
         Completion::Done(ComponentResult::Stored(Stored {
             checksum: response.checksum_data_for_new_file,
             already_there: false,
@@ -159,5 +161,8 @@ const DIFFERENT: &str = "a different file with this id exists";
 const UNKNOWN: &str = "a file with this id exists and its checksum was not told";
 
 fn already_there(existing: &ChecksumData) -> ComponentResult {
-    ComponentResult::Stored(Stored { checksum: Some(existing.clone()), already_there: true })
+    ComponentResult::Stored(Stored {
+        checksum: Some(existing.clone()),
+        already_there: true,
+    })
 }

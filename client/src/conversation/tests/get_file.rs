@@ -2,10 +2,7 @@
 
 use pillarbox_messages::ResponseCode;
 
-use super::support::{
-    COMPLETED, POSITIVE, get, get_final, get_identify, get_progress, md5,
-    OURS,
-};
+use super::support::{COMPLETED, OURS, POSITIVE, get, get_final, get_identify, get_progress, md5};
 use crate::{
     conversation::{Expected, Input},
     event::EventKind,
@@ -15,12 +12,26 @@ use crate::{
 fn the_fastest_delivers() {
     let mut bench = get(&["north", "south", "sums"]);
     bench.hear(get_identify("north", POSITIVE, Some(1000)));
-    bench.hear(get_identify("sums", ResponseCode::RequestNotSupported, None));
+    bench.hear(get_identify(
+        "sums",
+        ResponseCode::RequestNotSupported,
+        None,
+    ));
     bench.hear(get_identify("south", POSITIVE, Some(10)));
     bench.hear(get_progress("south"));
     bench.hear(get_final("south", COMPLETED));
-    assert_eq!(bench.downloads, [Expected { size: Some(20), checksum: Some(md5(OURS)) }]);
-    assert_eq!(bench.last(), "PROGRESS south", "it is complete when the file is here");
+    assert_eq!(
+        bench.downloads,
+        [Expected {
+            size: Some(20),
+            checksum: Some(md5(OURS))
+        }]
+    );
+    assert_eq!(
+        bench.last(),
+        "PROGRESS south",
+        "it is complete when the file is here"
+    );
     bench.hear(get_final("south", ResponseCode::Failure));
     bench.step(Input::DownloadFinished { size: 20 });
     assert_eq!(
@@ -54,31 +65,51 @@ fn of_equally_fast_pillars_the_last_that_answered() {
     }
     bench.hear(get_final("a", ResponseCode::Failure));
     assert_eq!(bench.last(), "FAILED");
-    let EventKind::Failed { failures, .. } = &bench.events.last().unwrap().kind else { panic!() };
+    let EventKind::Failed { failures, .. } = &bench.events.last().unwrap().kind else {
+        panic!()
+    };
     assert_eq!(failures.len(), 4);
 }
 
 #[test]
 fn a_refusal_or_silence_of_some_is_no_failure() {
     let mut bench = get(&["north", "south", "mute"]);
-    bench.hear(get_identify("north", ResponseCode::FileNotFoundFailure, None));
+    bench.hear(get_identify(
+        "north",
+        ResponseCode::FileNotFoundFailure,
+        None,
+    ));
     bench.hear(get_identify("south", POSITIVE, Some(1)));
     bench.time_out();
     bench.hear(get_final("south", COMPLETED));
     bench.step(Input::DownloadFinished { size: 20 });
     assert_eq!(bench.last(), "COMPLETE");
     assert_eq!(bench.asked(), ["south"]);
-    let EventKind::Complete { failures, .. } = &bench.events.last().unwrap().kind else { panic!() };
+    let EventKind::Complete { failures, .. } = &bench.events.last().unwrap().kind else {
+        panic!()
+    };
     assert_eq!(failures.len(), 2);
 }
 
 #[test]
 fn nobody_has_it() {
     let mut bench = get(&["north", "south"]);
-    bench.hear(get_identify("north", ResponseCode::FileNotFoundFailure, None));
-    bench.hear(get_identify("south", ResponseCode::FileNotFoundFailure, None));
+    bench.hear(get_identify(
+        "north",
+        ResponseCode::FileNotFoundFailure,
+        None,
+    ));
+    bench.hear(get_identify(
+        "south",
+        ResponseCode::FileNotFoundFailure,
+        None,
+    ));
     assert_eq!(bench.last(), "FAILED");
-    assert!(bench.info().starts_with("Unable to continue operation, contributors unavailable."));
+    assert!(
+        bench
+            .info()
+            .starts_with("Unable to continue operation, contributors unavailable.")
+    );
     assert_eq!((bench.sent.len(), bench.removed), (1, 0));
 }
 
@@ -89,11 +120,21 @@ fn bytes_that_are_not_what_the_pillar_said() {
     bench.hear(get_identify("south", POSITIVE, Some(1)));
     bench.hear(get_progress("south"));
     bench.hear(get_final("south", COMPLETED));
-    bench.step(Input::DownloadFailed { another_may_help: true, text: "wrong bytes".to_owned() });
+    bench.step(Input::DownloadFailed {
+        another_may_help: true,
+        text: "wrong bytes".to_owned(),
+    });
     assert_eq!(bench.asked(), ["south", "north"]);
-    assert_eq!(bench.trace()[6..], ["COMPONENT_FAILED south", "REQUEST_SENT [north]"]);
+    assert_eq!(
+        bench.trace()[6..],
+        ["COMPONENT_FAILED south", "REQUEST_SENT [north]"]
+    );
     bench.hear(get_final("north", COMPLETED));
-    assert_eq!(bench.downloads[1], Expected::default(), "what another pillar said does not count");
+    assert_eq!(
+        bench.downloads[1],
+        Expected::default(),
+        "what another pillar said does not count"
+    );
     bench.step(Input::DownloadFinished { size: 20 });
     assert_eq!(bench.last(), "COMPLETE");
 }
@@ -104,8 +145,14 @@ fn a_full_disk_here_is_not_another_pillars_business() {
     bench.hear(get_identify("north", POSITIVE, Some(2)));
     bench.hear(get_identify("south", POSITIVE, Some(1)));
     bench.hear(get_final("south", COMPLETED));
-    bench.step(Input::DownloadFailed { another_may_help: false, text: "disk full".to_owned() });
-    assert_eq!((bench.last().as_str(), bench.info().as_str()), ("FAILED", "disk full"));
+    bench.step(Input::DownloadFailed {
+        another_may_help: false,
+        text: "disk full".to_owned(),
+    });
+    assert_eq!(
+        (bench.last().as_str(), bench.info().as_str()),
+        ("FAILED", "disk full")
+    );
     assert_eq!((bench.asked().len(), bench.removed), (1, 1));
 }
 
@@ -113,7 +160,10 @@ fn a_full_disk_here_is_not_another_pillars_business() {
 fn a_pillar_that_does_not_deliver_in_time() {
     let mut bench = get(&["north"]);
     bench.hear(get_identify("north", POSITIVE, Some(2)));
-    assert_eq!(bench.sent[1].header().to.as_ref().unwrap().as_str(), "north");
+    assert_eq!(
+        bench.sent[1].header().to.as_ref().unwrap().as_str(),
+        "north"
+    );
     bench.time_out();
     assert_eq!(bench.trace()[4..], ["COMPONENT_FAILED north", "FAILED"]);
 }

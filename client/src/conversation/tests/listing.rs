@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, num::NonZeroU64};
 
 use pillarbox_messages::{
-    ChecksumDataItem, ChecksumType, FileIds, FileIdsData, FileIdsDataItem, GetChecksumsFinalResponse,
-    GetFileIdsFinalResponse, IdentifyPillarsForGetChecksumsResponse,
+    ChecksumDataItem, ChecksumType, FileIds, FileIdsData, FileIdsDataItem,
+    GetChecksumsFinalResponse, GetFileIdsFinalResponse, IdentifyPillarsForGetChecksumsResponse,
     IdentifyPillarsForGetFileIdsResponse, Message, ResponseCode, ResultingChecksums,
     ResultingFileIds, Timestamp,
 };
@@ -35,10 +35,7 @@ pub(super) fn checksums_procedure() -> GetChecksumsProcedure {
     }
 }
 
-pub(super) fn ids_identify(
-    from: &str,
-    code: ResponseCode,
-) -> IdentifyPillarsForGetFileIdsResponse {
+pub(super) fn ids_identify(from: &str, code: ResponseCode) -> IdentifyPillarsForGetFileIdsResponse {
     IdentifyPillarsForGetFileIdsResponse {
         header: header(from),
         response_info: info(code),
@@ -111,12 +108,24 @@ fn listed(bench: &Bench<GetFileIdsProcedure>) -> Vec<String> {
     let mut all = Vec::new();
     for event in &bench.events {
         let (contributor, result) = match &event.kind {
-            EventKind::Progress { contributor, result: Some(result) }
-            | EventKind::ComponentComplete { contributor, result } => (contributor, result),
+            EventKind::Progress {
+                contributor,
+                result: Some(result),
+            }
+            | EventKind::ComponentComplete {
+                contributor,
+                result,
+            } => (contributor, result),
             _ => continue,
         };
-        let ComponentResult::FileIds(page) = result else { panic!("{result:?}") };
-        all.extend(page.items.iter().map(|item| format!("{contributor}/{}", item.file_id)));
+        let ComponentResult::FileIds(page) = result else {
+            panic!("{result:?}")
+        };
+        all.extend(
+            page.items
+                .iter()
+                .map(|item| format!("{contributor}/{}", item.file_id)),
+        );
     }
     all
 }
@@ -124,15 +133,23 @@ fn listed(bench: &Bench<GetFileIdsProcedure>) -> Vec<String> {
 #[test]
 fn each_pillar_is_asked_until_its_listing_ends() {
     let mut bench = Bench::new(context(&["north", "south"], None), ids_procedure(2));
-    let Message::IdentifyPillarsForGetFileIdsRequest(request) = &bench.sent[0] else { panic!() };
+    let Message::IdentifyPillarsForGetFileIdsRequest(request) = &bench.sent[0] else {
+        panic!()
+    };
     assert_eq!(request.file_ids, Some(FileIds::All));
     bench.hear(ids_identify("north", POSITIVE));
     bench.hear(ids_identify("south", POSITIVE));
     bench.hear(ids_final("north", &[("a", 1), ("b", 2)], Some(true)));
     let again = bench.sent.last().unwrap().clone();
-    let Message::GetFileIdsRequest(again) = again else { panic!() };
+    let Message::GetFileIdsRequest(again) = again else {
+        panic!()
+    };
     assert_eq!(again.header.destination.name(), "at-north");
-    assert_eq!(again.min_timestamp.unwrap().millis(), 2, "from the newest seen, inclusive");
+    assert_eq!(
+        again.min_timestamp.unwrap().millis(),
+        2,
+        "from the newest seen, inclusive"
+    );
     assert_eq!(again.max_number_of_results.unwrap().get(), 2);
     bench.hear(ids_final("south", &[], None));
     // The first page comes twice.
@@ -148,9 +165,17 @@ fn each_pillar_is_asked_until_its_listing_ends() {
             "COMPLETE"
         ]
     );
-    let EventKind::Complete { results, .. } = &bench.events.last().unwrap().kind else { panic!() };
-    let ComponentResult::FileIds(page) = &results[1].result else { panic!() };
-    assert_eq!((page.total, page.items.len()), (3, 0), "the items are not kept");
+    let EventKind::Complete { results, .. } = &bench.events.last().unwrap().kind else {
+        panic!()
+    };
+    let ComponentResult::FileIds(page) = &results[1].result else {
+        panic!()
+    };
+    assert_eq!(
+        (page.total, page.items.len()),
+        (3, 0),
+        "the items are not kept"
+    );
 }
 
 #[test]
@@ -158,11 +183,23 @@ fn a_page_of_one_time_is_asked_for_larger() {
     let mut bench = Bench::new(context(&["north"], None), ids_procedure(2));
     bench.hear(ids_identify("north", POSITIVE));
     bench.hear(ids_final("north", &[("a", 5), ("b", 5)], Some(true)));
-    let Message::GetFileIdsRequest(again) = bench.sent.last().unwrap() else { panic!() };
+    let Message::GetFileIdsRequest(again) = bench.sent.last().unwrap() else {
+        panic!()
+    };
     assert_eq!(again.max_number_of_results.unwrap().get(), 4);
-    bench.hear(ids_final("north", &[("a", 5), ("b", 5), ("c", 5), ("d", 6)], Some(true)));
-    let Message::GetFileIdsRequest(again) = bench.sent.last().unwrap() else { panic!() };
-    assert_eq!(again.max_number_of_results.unwrap().get(), 2, "and then as usual");
+    bench.hear(ids_final(
+        "north",
+        &[("a", 5), ("b", 5), ("c", 5), ("d", 6)],
+        Some(true),
+    ));
+    let Message::GetFileIdsRequest(again) = bench.sent.last().unwrap() else {
+        panic!()
+    };
+    assert_eq!(
+        again.max_number_of_results.unwrap().get(),
+        2,
+        "and then as usual"
+    );
     bench.hear(ids_final("north", &[("d", 6)], Some(false)));
     assert_eq!(listed(&bench), ["north/a", "north/b", "north/c", "north/d"]);
     assert_eq!(bench.last(), "COMPLETE");
@@ -181,14 +218,19 @@ fn every_page_has_its_time_but_a_silent_pillar_only_its_own() {
     assert_eq!(bench.last(), "COMPONENT_FAILED south");
     bench.hear(ids_final("north", &[("b", 2), ("c", 3)], Some(false)));
     assert_eq!(bench.last(), "FAILED");
-    assert_eq!(listed(&bench).len(), 3, "what came is delivered all the same");
+    assert_eq!(
+        listed(&bench).len(),
+        3,
+        "what came is delivered all the same"
+    );
 }
 
 #[test]
 fn an_unusable_listing() {
     let mut addressed = ids_final("north", &[], None);
-    addressed.resulting_file_ids =
-        Some(ResultingFileIds::Address("http://127.0.0.1/elsewhere".to_owned()));
+    addressed.resulting_file_ids = Some(ResultingFileIds::Address(
+        "http://127.0.0.1/elsewhere".to_owned(),
+    ));
     for message in [addressed, ids_final("north", &[], Some(true))] {
         let mut bench = Bench::new(context(&["north"], None), ids_procedure(2));
         bench.hear(ids_identify("north", POSITIVE));
@@ -205,16 +247,25 @@ fn a_failure_answer_stays_one_and_names_the_pillar() {
     failure.response_info = info(ResponseCode::Failure);
     bench.hear(failure);
     assert_eq!(bench.last(), "FAILED");
-    assert!(bench.info().contains("north: FAILURE, said FAILURE"), "{}", bench.info());
+    assert!(
+        bench.info().contains("north: FAILURE, said FAILURE"),
+        "{}",
+        bench.info()
+    );
 }
 
 #[test]
 fn checksums_of_another_kind_are_not_taken() {
-    let cases = [(ChecksumType::Md5, "COMPLETE"), (ChecksumType::Sha1, "FAILED")];
+    let cases = [
+        (ChecksumType::Md5, "COMPLETE"),
+        (ChecksumType::Sha1, "FAILED"),
+    ];
     for (kind, last) in cases {
         let mut bench = Bench::new(context(&["north"], None), checksums_procedure());
         bench.hear(sums_identify("north", POSITIVE));
-        let Message::GetChecksumsRequest(request) = &bench.sent[1] else { panic!() };
+        let Message::GetChecksumsRequest(request) = &bench.sent[1] else {
+            panic!()
+        };
         let spec = Some(plain_spec(ChecksumType::Md5));
         assert_eq!(request.checksum_request_for_existing_file, spec);
         bench.hear(sums_final("north", kind, &[("a", 1)], Some(false)));

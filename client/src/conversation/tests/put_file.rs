@@ -24,11 +24,18 @@ fn everybody_stores_the_file() {
         bench.hear(put_identify(pillar, POSITIVE));
     }
     assert_eq!(bench.offered, 1, "only now is the file offered");
-    assert_eq!(bench.asked().len(), 0, "and nobody asked before it is there");
+    assert_eq!(
+        bench.asked().len(),
+        0,
+        "and nobody asked before it is there"
+    );
     bench.step(Input::OfferReady);
     bench.hear(put_progress("south"));
     for pillar in THREE {
-        assert_eq!(bench.removed, 0, "the file stays while a pillar may need it");
+        assert_eq!(
+            bench.removed, 0,
+            "the file stays while a pillar may need it"
+        );
         bench.hear(put_final(pillar, COMPLETED));
     }
     assert_eq!(
@@ -48,31 +55,47 @@ fn everybody_stores_the_file() {
         ]
     );
     assert_eq!((bench.removed, bench.timer), (1, None));
-    let EventKind::Complete { results, .. } = &bench.events.last().unwrap().kind else { panic!() };
+    let EventKind::Complete { results, .. } = &bench.events.last().unwrap().kind else {
+        panic!()
+    };
     assert_eq!(results.len(), 3);
 }
 
 #[test]
 fn what_the_requests_say() {
     let mut bench = put(&THREE);
-    let Message::IdentifyPillarsForPutFileRequest(identify) = &bench.sent[0] else { panic!() };
+    let Message::IdentifyPillarsForPutFileRequest(identify) = &bench.sent[0] else {
+        panic!()
+    };
     assert_eq!(identify.file_size, Some(20));
     assert_eq!(identify.header.to, None, "it is for everybody");
     assert_eq!(identify.header.destination, Destination::topic("books"));
-    assert_eq!(identify.header.reply_to, Destination::topic("books.client.reader"));
+    assert_eq!(
+        identify.header.reply_to,
+        Destination::topic("books.client.reader")
+    );
     for pillar in THREE {
         bench.hear(put_identify(pillar, POSITIVE));
     }
     bench.step(Input::OfferReady);
-    assert_eq!(bench.asked(), THREE, "each is asked where its response said");
+    assert_eq!(
+        bench.asked(),
+        THREE,
+        "each is asked where its response said"
+    );
     for (message, pillar) in bench.sent[1..].iter().zip(THREE) {
-        let Message::PutFileRequest(request) = message else { panic!("{message:?}") };
+        let Message::PutFileRequest(request) = message else {
+            panic!("{message:?}")
+        };
         assert_eq!(request.pillar_id.as_ref().unwrap().as_str(), pillar);
         assert_eq!(request.header.to, None);
         assert_eq!(request.header.correlation_id.as_str(), CORRELATION);
         assert_eq!(request.file_size, Some(20));
         assert_eq!(request.checksum_data_for_new_file, Some(md5(OURS)));
-        assert_eq!(request.audit_trail_information.as_deref(), Some("first ingest"));
+        assert_eq!(
+            request.audit_trail_information.as_deref(),
+            Some("first ingest")
+        );
     }
 }
 
@@ -135,7 +158,9 @@ fn a_pillar_that_has_the_file_is_not_asked_again() {
     assert_eq!(bench.asked(), ["south"]);
     bench.hear(put_final("south", COMPLETED));
     assert_eq!(bench.last(), "COMPLETE");
-    let EventKind::Complete { results, .. } = &bench.events.last().unwrap().kind else { panic!() };
+    let EventKind::Complete { results, .. } = &bench.events.last().unwrap().kind else {
+        panic!()
+    };
     let already: Vec<bool> = results
         .iter()
         .map(|done| matches!(&done.result, ComponentResult::Stored(it) if it.already_there))
@@ -151,7 +176,11 @@ fn another_file_of_the_same_id_ends_the_put_before_any_transfer() {
     };
     let cases = [
         ("another value", true, Some(md5(OTHERS))),
-        ("the same value of another kind", true, Some(checksum(salted, OURS))),
+        (
+            "the same value of another kind",
+            true,
+            Some(checksum(salted, OURS)),
+        ),
         ("no checksum told", true, None),
         ("no checksum of ours", false, Some(md5(OURS))),
         ("no checksum at all", false, None),
@@ -169,7 +198,11 @@ fn another_file_of_the_same_id_ends_the_put_before_any_transfer() {
         assert_eq!(bench.trace(), expected, "{case}");
         assert_eq!((bench.offered, bench.sent.len()), (0, 1), "{case}");
         bench.hear(put_identify("south", POSITIVE));
-        assert_eq!(bench.events.len(), 3, "nothing after the last event: {case}");
+        assert_eq!(
+            bench.events.len(),
+            3,
+            "nothing after the last event: {case}"
+        );
     }
 }
 
@@ -192,8 +225,16 @@ fn a_duplicate_found_while_performing() {
     };
     let cases = [
         (Some(md5(OURS)), "COMPONENT_COMPLETE north", "COMPLETE"),
-        (Some(md5(OTHERS)), "COMPONENT_FAILED north DUPLICATE_FILE_FAILURE", "FAILED"),
-        (None, "COMPONENT_FAILED north DUPLICATE_FILE_FAILURE", "FAILED"),
+        (
+            Some(md5(OTHERS)),
+            "COMPONENT_FAILED north DUPLICATE_FILE_FAILURE",
+            "FAILED",
+        ),
+        (
+            None,
+            "COMPONENT_FAILED north DUPLICATE_FILE_FAILURE",
+            "FAILED",
+        ),
     ];
     for (existing, component, last) in cases {
         let mut bench = put(&["north", "south"]);
@@ -217,7 +258,11 @@ fn a_refusal_leaves_the_put_to_the_others_and_fails_it() {
     assert_eq!(bench.asked(), ["south"], "never the one that refused");
     bench.hear(put_final("south", COMPLETED));
     assert_eq!(bench.last(), "FAILED");
-    assert!(bench.info().contains("north: FAILURE, said FAILURE"), "{}", bench.info());
+    assert!(
+        bench.info().contains("north: FAILURE, said FAILURE"),
+        "{}",
+        bench.info()
+    );
     let EventKind::Failed { results, failures } = &bench.events.last().unwrap().kind else {
         panic!()
     };
@@ -235,7 +280,11 @@ fn unsupported_is_no_failure_but_nobody_at_all_is() {
 
     let mut bench = put(&["north"]);
     bench.hear(put_identify("north", ResponseCode::RequestNotSupported));
-    assert_eq!(bench.last(), "FAILED", "a put that stored nothing anywhere is none");
+    assert_eq!(
+        bench.last(),
+        "FAILED",
+        "a put that stored nothing anywhere is none"
+    );
 }
 
 #[test]
@@ -261,7 +310,11 @@ fn silence_in_the_identification() {
             "FAILED",
         ]
     );
-    assert!(bench.info().contains("north") && bench.info().contains("sums"), "{}", bench.info());
+    assert!(
+        bench.info().contains("north") && bench.info().contains("sums"),
+        "{}",
+        bench.info()
+    );
 }
 
 #[test]
@@ -290,7 +343,11 @@ fn silence_in_the_operation_names_everybody() {
     bench.hear(put_progress("north"));
     bench.hear(put_final("south", COMPLETED));
     bench.time_out();
-    assert_eq!(bench.now_ms, before + OPERATION_MS, "progress does not lengthen the time");
+    assert_eq!(
+        bench.now_ms,
+        before + OPERATION_MS,
+        "progress does not lengthen the time"
+    );
     assert_eq!(
         bench.trace()[6..],
         [
@@ -338,7 +395,11 @@ fn an_answer_counts_once() {
     bench.hear(put_identify("south", POSITIVE));
     bench.hear(put_final("south", COMPLETED));
     assert_eq!(bench.last(), "COMPLETE");
-    let completed = bench.trace().iter().filter(|it| it.starts_with("COMPONENT_COMPLETE")).count();
+    let completed = bench
+        .trace()
+        .iter()
+        .filter(|it| it.starts_with("COMPONENT_COMPLETE"))
+        .count();
     assert_eq!(completed, 2);
     assert_eq!(bench.ignored, 6);
 }
@@ -380,21 +441,33 @@ fn what_does_not_concern_it() {
 fn a_failed_offer_and_a_canceled_put_leave_nothing_behind() {
     let mut bench = put(&["north"]);
     bench.hear(put_identify("north", POSITIVE));
-    bench.step(Input::OfferFailed { text: "507".to_owned() });
+    bench.step(Input::OfferFailed {
+        text: "507".to_owned(),
+    });
     assert_eq!((bench.last().as_str(), bench.removed), ("FAILED", 1));
     assert_eq!(bench.asked().len(), 0);
 
     let mut bench = put(&["north"]);
     bench.hear(put_identify("north", POSITIVE));
     bench.step(Input::OfferReady);
-    bench.step(Input::Abort { reason: "canceled".to_owned() });
-    bench.step(Input::Abort { reason: "canceled".to_owned() });
+    bench.step(Input::Abort {
+        reason: "canceled".to_owned(),
+    });
+    bench.step(Input::Abort {
+        reason: "canceled".to_owned(),
+    });
     assert_eq!((bench.last().as_str(), bench.removed), ("FAILED", 1));
     assert_eq!(bench.info(), "canceled");
 
     let mut bench = put(&["north"]);
-    bench.step(Input::Abort { reason: "canceled".to_owned() });
-    assert_eq!((bench.last().as_str(), bench.removed), ("FAILED", 0), "nothing was there");
+    bench.step(Input::Abort {
+        reason: "canceled".to_owned(),
+    });
+    assert_eq!(
+        (bench.last().as_str(), bench.removed),
+        ("FAILED", 0),
+        "nothing was there"
+    );
 }
 
 #[test]
@@ -408,14 +481,20 @@ fn an_upload_that_takes_too_long() {
 #[test]
 fn what_the_bus_does_not_take() {
     let mut bench = put(&["north"]);
-    bench.step(Input::SendFailed { contributor: None, text: "full".to_owned() });
+    bench.step(Input::SendFailed {
+        contributor: None,
+        text: "full".to_owned(),
+    });
     assert_eq!(bench.last(), "FAILED");
 
     let mut bench = put(&["north", "south"]);
     bench.hear(put_identify("north", POSITIVE));
     bench.hear(put_identify("south", POSITIVE));
     bench.step(Input::OfferReady);
-    let failed = || Input::SendFailed { contributor: Some("north".into()), text: "no".to_owned() };
+    let failed = || Input::SendFailed {
+        contributor: Some("north".into()),
+        text: "no".to_owned(),
+    };
     bench.step(failed());
     bench.step(failed());
     assert_eq!(bench.last(), "COMPONENT_FAILED north");
@@ -433,7 +512,10 @@ fn a_temporary_queue_is_answered_at_the_transports_address() {
     let mut bench = put(&["north"]);
     let reply_address = Some("/remote-temp-queue/1.2".to_owned());
     let message = Box::new(Message::from(temporary()));
-    bench.step(Input::Message { message, reply_address: reply_address.clone() });
+    bench.step(Input::Message {
+        message,
+        reply_address: reply_address.clone(),
+    });
     bench.step(Input::OfferReady);
     assert_eq!(bench.reply_addresses, [None, reply_address]);
 

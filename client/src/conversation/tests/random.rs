@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pillarbox_messages::{
-    AlarmMessage, Alarm, AlarmCode, ChecksumType, ComponentId, Message, ResponseCode, Timestamp,
+    Alarm, AlarmCode, AlarmMessage, ChecksumType, ComponentId, Message, ResponseCode, Timestamp,
 };
 
 use super::{
-    listing::{checksums_procedure, ids_final, ids_identify, ids_procedure, sums_final, sums_identify},
+    listing::{
+        checksums_procedure, ids_final, ids_identify, ids_procedure, sums_final, sums_identify,
+    },
     support::{
         ACCEPTED, ADDRESS, Bench, COMPLETED, OTHERS, OURS, POSITIVE, context, get_final,
         get_identify, get_progress, header, md5, put_duplicate, put_final, put_identify,
@@ -78,13 +80,19 @@ fn answers(random: &mut Random, request: &Message, pillar: &str) -> Vec<Message>
             _ => vec![put_identify(pillar, code).into()],
         },
         Message::PutFileRequest(_) => {
-            vec![put_progress(pillar).into(), put_final(pillar, final_code).into()]
+            vec![
+                put_progress(pillar).into(),
+                put_final(pillar, final_code).into(),
+            ]
         }
         Message::IdentifyPillarsForGetFileRequest(_) => {
             vec![get_identify(pillar, code, Some(random.below(5))).into()]
         }
         Message::GetFileRequest(_) => {
-            vec![get_progress(pillar).into(), get_final(pillar, final_code).into()]
+            vec![
+                get_progress(pillar).into(),
+                get_final(pillar, final_code).into(),
+            ]
         }
         Message::IdentifyPillarsForGetFileIdsRequest(_) => vec![ids_identify(pillar, code).into()],
         Message::GetFileIdsRequest(request) => {
@@ -96,7 +104,11 @@ fn answers(random: &mut Random, request: &Message, pillar: &str) -> Vec<Message>
         }
         Message::GetChecksumsRequest(request) => {
             let from = request.min_timestamp.as_ref().unwrap().millis();
-            let kind = if random.one_in(20) { ChecksumType::Sha1 } else { ChecksumType::Md5 };
+            let kind = if random.one_in(20) {
+                ChecksumType::Sha1
+            } else {
+                ChecksumType::Md5
+            };
             vec![sums_final(pillar, kind, &page(random, from), Some(random.one_in(2))).into()]
         }
         other => panic!("nobody should be asked {other:?}"),
@@ -110,7 +122,10 @@ fn answers(random: &mut Random, request: &Message, pillar: &str) -> Vec<Message>
 fn page(random: &mut Random, from: i64) -> Vec<(&'static str, i64)> {
     let names = ["f1", "f2", "f3", "f4"];
     let count = usize::try_from(random.below(4)).unwrap();
-    names[..count].iter().map(|name| (*name, from + random.below(3).cast_signed())).collect()
+    names[..count]
+        .iter()
+        .map(|name| (*name, from + random.below(3).cast_signed()))
+        .collect()
 }
 
 fn nonsense(random: &mut Random, pillar: &str) -> Message {
@@ -159,7 +174,13 @@ impl Network {
             let limit = if random.one_in(20) { 30_000 } else { 300 };
             let at_ms = now_ms + random.below(limit).cast_signed();
             let message = Box::new(message.clone());
-            self.put(at_ms, Input::Message { message, reply_address: None });
+            self.put(
+                at_ms,
+                Input::Message {
+                    message,
+                    reply_address: None,
+                },
+            );
         }
     }
 }
@@ -173,13 +194,23 @@ fn run<P: Procedure>(seed: u64, file: Option<&str>, procedure: P) {
     let (mut heard, mut offered, mut downloads) = (0, 0, 0);
     if random.one_in(10) {
         let at_ms = bench.now_ms + random.below(3000).cast_signed();
-        network.put(at_ms, Input::Abort { reason: "canceled".to_owned() });
+        network.put(
+            at_ms,
+            Input::Abort {
+                reason: "canceled".to_owned(),
+            },
+        );
     }
     for _ in 0..10_000 {
         while heard < bench.sent.len() {
             let request = bench.sent[heard].clone();
             heard += 1;
-            let to = request.header().destination.name().strip_prefix("at-").map(str::to_owned);
+            let to = request
+                .header()
+                .destination
+                .name()
+                .strip_prefix("at-")
+                .map(str::to_owned);
             for pillar in PILLARS.into_iter().filter(|it| !mute.contains(it)) {
                 if to.as_deref().is_none_or(|to| to == pillar) {
                     for answer in answers(&mut random, &request, pillar) {
@@ -197,7 +228,11 @@ fn run<P: Procedure>(seed: u64, file: Option<&str>, procedure: P) {
             offered += 1;
             let failed = random.one_in(10);
             let text = "507".to_owned();
-            let input = if failed { Input::OfferFailed { text } } else { Input::OfferReady };
+            let input = if failed {
+                Input::OfferFailed { text }
+            } else {
+                Input::OfferReady
+            };
             network.put(bench.now_ms + 5, input);
         }
         while downloads < bench.downloads.len() {
@@ -205,7 +240,10 @@ fn run<P: Procedure>(seed: u64, file: Option<&str>, procedure: P) {
             let text = "wrong bytes".to_owned();
             let another_may_help = !random.one_in(5);
             let input = match random.below(3) {
-                0 => Input::DownloadFailed { another_may_help, text },
+                0 => Input::DownloadFailed {
+                    another_may_help,
+                    text,
+                },
                 _ => Input::DownloadFinished { size: 20 },
             };
             network.put(bench.now_ms + 5, input);
@@ -228,18 +266,27 @@ fn check<P: Procedure>(seed: u64, bench: &Bench<P>, mute: &BTreeSet<&str>) {
     let trace = bench.trace();
     let finals = bench.events.iter().filter(|event| event.is_final()).count();
     assert_eq!(finals, 1, "seed {seed}: {trace:?}");
-    assert!(bench.events.last().unwrap().is_final(), "seed {seed}: {trace:?}");
+    assert!(
+        bench.events.last().unwrap().is_final(),
+        "seed {seed}: {trace:?}"
+    );
     assert!(bench.conversation.is_done(), "seed {seed}");
     assert_eq!(bench.timer, None, "seed {seed}");
     assert!(bench.removed <= 1, "seed {seed}");
-    assert!(bench.offered <= bench.removed, "seed {seed}: something stays on the exchange");
+    assert!(
+        bench.offered <= bench.removed,
+        "seed {seed}: something stays on the exchange"
+    );
     let mut ended = BTreeSet::new();
     let mut complete_names = BTreeSet::new();
     let mut identified = BTreeSet::new();
     for event in &bench.events {
         match &event.kind {
             EventKind::ComponentIdentified { contributor } => {
-                assert!(identified.insert(contributor.clone()), "seed {seed}: {trace:?}");
+                assert!(
+                    identified.insert(contributor.clone()),
+                    "seed {seed}: {trace:?}"
+                );
             }
             EventKind::ComponentComplete { contributor, .. } => {
                 assert!(ended.insert(contributor.clone()), "seed {seed}: {trace:?}");
@@ -250,17 +297,26 @@ fn check<P: Procedure>(seed: u64, bench: &Bench<P>, mute: &BTreeSet<&str>) {
             }
             EventKind::Complete { failures, .. } => {
                 assert!(!complete_names.is_empty(), "seed {seed}: {trace:?}");
-                assert!(P::ONE_IS_ENOUGH || failures.is_empty(), "seed {seed}: {trace:?}");
+                assert!(
+                    P::ONE_IS_ENOUGH || failures.is_empty(),
+                    "seed {seed}: {trace:?}"
+                );
             }
             _ => {}
         }
     }
     for pillar in bench.asked() {
-        assert!(identified.contains(pillar.as_str()), "seed {seed}: asked {pillar}, {trace:?}");
+        assert!(
+            identified.contains(pillar.as_str()),
+            "seed {seed}: asked {pillar}, {trace:?}"
+        );
     }
     for pillar in mute {
         let aborted = bench.info() == "canceled" || trace.iter().all(|it| !it.contains("TIMEOUT"));
-        assert!(aborted || ended.contains(*pillar), "seed {seed}: {pillar} unnamed in {trace:?}");
+        assert!(
+            aborted || ended.contains(*pillar),
+            "seed {seed}: {pillar} unnamed in {trace:?}"
+        );
     }
 }
 

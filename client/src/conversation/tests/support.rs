@@ -61,7 +61,11 @@ impl<P: Procedure> Bench<P> {
     pub(super) fn step(&mut self, input: Input) {
         for action in self.conversation.step(input, self.now_ms) {
             match action {
-                Action::Send { message, reply_address, .. } => {
+                Action::Send {
+                    message,
+                    reply_address,
+                    ..
+                } => {
                     self.sent.push(*message);
                     self.reply_addresses.push(reply_address);
                 }
@@ -77,7 +81,10 @@ impl<P: Procedure> Bench<P> {
     }
 
     pub(super) fn hear(&mut self, message: impl Into<Message>) {
-        self.step(Input::Message { message: Box::new(message.into()), reply_address: None });
+        self.step(Input::Message {
+            message: Box::new(message.into()),
+            reply_address: None,
+        });
     }
 
     /// Lets time pass until the timer's time and fires it.
@@ -96,13 +103,22 @@ impl<P: Procedure> Bench<P> {
     }
 
     pub(super) fn info(&self) -> String {
-        self.events.last().and_then(|event| event.info.clone()).unwrap_or_default()
+        self.events
+            .last()
+            .and_then(|event| event.info.clone())
+            .unwrap_or_default()
     }
 
     /// Who was sent operation requests, in order.
     pub(super) fn asked(&self) -> Vec<String> {
-        let names = self.sent.iter().map(|message| message.header().destination.name());
-        names.filter_map(|name| name.strip_prefix("at-")).map(str::to_owned).collect()
+        let names = self
+            .sent
+            .iter()
+            .map(|message| message.header().destination.name());
+        names
+            .filter_map(|name| name.strip_prefix("at-"))
+            .map(str::to_owned)
+            .collect()
     }
 }
 
@@ -112,7 +128,10 @@ pub(super) fn short(event: &Event) -> String {
         EventKind::IdentificationComplete { selected: ids }
         | EventKind::RequestSent { contributors: ids }
         | EventKind::IdentifyTimeout { silent: ids } => format!("{name} [{}]", join(ids)),
-        EventKind::ComponentFailed { contributor, code: Some(code) } => {
+        EventKind::ComponentFailed {
+            contributor,
+            code: Some(code),
+        } => {
             format!("{name} {contributor} {code}")
         }
         kind => match kind.contributor() {
@@ -197,7 +216,10 @@ pub(super) fn header(from: &str) -> Header {
 }
 
 pub(super) fn info(code: ResponseCode) -> ResponseInfo {
-    ResponseInfo { response_code: code, response_text: Some(format!("said {code}")) }
+    ResponseInfo {
+        response_code: code,
+        response_text: Some(format!("said {code}")),
+    }
 }
 
 pub(super) const POSITIVE: ResponseCode = ResponseCode::IdentificationPositive;

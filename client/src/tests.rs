@@ -1,0 +1,6 @@
+//! The client against stand-in pillars on a bus in this process, and the checks that need none.
+
+mod operations;
+mod stand_in;
+mod trouble;
+mod validation;

@@ -1,0 +1,202 @@
+//! Operations that don't go well, and peers that misbehave.
+
+use std::time::{Duration, Instant};
+
+use pillarbox_bus::Outgoing;
+use pillarbox_messages::{
+    CorrelationId, Destination, Header, IdentifyPillarsForPutFileResponse, Message,
+    ProtocolVersion, ResponseCode, ResponseInfo,
+};
+
+use super::{
+    operations::{events, put, source},
+    stand_in::{PLENTY, Site, Temper},
+};
+use crate::{ClientError, EventKind, GetFile};
+
+const SHORT: Duration = Duration::from_millis(400);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mute_pillar_is_named_and_costs_one_timeout() {
+    let site = Site::start().await;
+    let north = site.pillar("north", Temper::Honest).await;
+    let _mute = site.pillar("south", Temper::Mute).await;
+    let client = site.client("reader", false, SHORT);
+    let started = Instant::now();
+    let mut running = client
+        .put_file(put(source(&site, b"hello, world")))
+        .await
+        .unwrap();
+    let names: Vec<String> = events(&mut running)
+        .await
+        .iter()
+        .map(|event| match event.kind.contributor() {
+            Some(contributor) => format!("{} {contributor}", event.kind.name()),
+            None => event.kind.name().to_owned(),
+        })
+        .collect();
+    let taken = started.elapsed();
+    assert_eq!(
+        names,
+        [
+            "IDENTIFY_REQUEST_SENT",
+            "COMPONENT_IDENTIFIED north",
+            "IDENTIFY_TIMEOUT",
+            "COMPONENT_FAILED south",
+            "IDENTIFICATION_COMPLETE",
+            "REQUEST_SENT",
+            "PROGRESS north",
+            "COMPONENT_COMPLETE north",
+            "FAILED",
+        ]
+    );
+    assert!(taken >= SHORT, "{taken:?}");
+    let outcome = running.outcome().await;
+    assert!(outcome.info.unwrap().contains("south"));
+    assert_eq!(&north.file("hello.txt").unwrap()[..], b"hello, world");
+    assert_eq!(site.offers(), 0, "removed after a failure too");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pillar_that_gets_stuck() {
+    let site = Site::start().await;
+    let _north = site.pillar("north", Temper::Honest).await;
+    let _south = site.pillar("south", Temper::Stuck).await;
+    let client = site.client("reader", false, SHORT);
+    let running = client
+        .put_file(put(source(&site, b"hello, world")))
+        .await
+        .unwrap();
+    let outcome = running.outcome().await;
+    assert!(!outcome.complete);
+    let failed: Vec<&str> = outcome
+        .failures
+        .iter()
+        .map(|it| it.contributor.as_str())
+        .collect();
+    assert_eq!(failed, ["south"]);
+    assert_eq!(outcome.results.len(), 1);
+    assert_eq!(site.offers(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn strangers_and_nonsense_change_nothing() {
+    let site = Site::start().await;
+    let north = site.pillar("north", Temper::Honest).await;
+    let south = site.pillar("south", Temper::Stuck).await;
+    let client = site.client("reader", false, PLENTY);
+    let running = client
+        .put_file(put(source(&site, b"hello, world")))
+        .await
+        .unwrap();
+    let asked = |message: &Message| matches!(message, Message::PutFileRequest(_));
+    south.hears(asked).await;
+    north.hears(asked).await;
+    let at = Destination::topic("books.client.reader");
+    let bus = site.bus("stranger");
+    bus.publish(Outgoing::new(at.clone(), "no message at all"))
+        .await
+        .unwrap();
+    let correlations = [running.correlation().clone(), CorrelationId::random()];
+    for correlation_id in correlations {
+        let message = Message::from(IdentifyPillarsForPutFileResponse {
+            header: Header {
+                version: ProtocolVersion::CURRENT,
+                correlation_id,
+                collection_id: Some("books".into()),
+                destination: at.clone(),
+                reply_to: Destination::queue("nowhere"),
+                from: "stranger".into(),
+                to: Some("reader".into()),
+            },
+            response_info: ResponseInfo {
+                response_code: ResponseCode::Failure,
+                response_text: None,
+            },
+            pillar_id: "stranger".into(),
+            file_id: Some("hello.txt".into()),
+            pillar_checksum_spec: None,
+            checksum_data_for_existing_file: None,
+            time_to_deliver: None,
+        });
+        bus.publish(Outgoing::new(at.clone(), message.to_xml()))
+            .await
+            .unwrap();
+    }
+    running.cancel();
+    let outcome = running.outcome().await;
+    assert_eq!(outcome.info.as_deref(), Some("canceled"));
+    assert!(outcome.failures.is_empty(), "{outcome:?}");
+    assert_eq!(site.offers(), 0, "removed when canceled too");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handler_that_panics_breaks_nothing() {
+    let site = Site::start().await;
+    let _north = site.pillar("north", Temper::Honest).await;
+    let _south = site.pillar("south", Temper::Honest).await;
+    let client = site.client("reader", false, PLENTY);
+    let running = client
+        .put_file(put(source(&site, b"hello, world")))
+        .await
+        .unwrap();
+    let mut heard = 0;
+    let outcome = running
+        .outcome_with(|event| {
+            heard += 1;
+            assert!(
+                !matches!(event.kind, EventKind::ComponentComplete { .. }),
+                "as wanted"
+            );
+        })
+        .await;
+    assert!(outcome.complete, "{outcome:?}");
+    assert!(heard > 5, "the events after the panic come too");
+    let target = site.directory.path().join("target");
+    let get = GetFile::new("books".into(), "hello.txt".into(), target);
+    assert!(client.get_file(get).await.unwrap().outcome().await.complete);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dropped_operation_goes_on_and_a_closed_client_ends_all() {
+    let site = Site::start().await;
+    let north = site.pillar("north", Temper::Honest).await;
+    let south = site.pillar("south", Temper::Stuck).await;
+    let client = site.client("reader", false, PLENTY);
+    let path = source(&site, b"hello, world");
+    drop(client.put_file(put(path.clone())).await.unwrap());
+    south
+        .hears(|message| matches!(message, Message::PutFileRequest(_)))
+        .await;
+    north
+        .hears(|message| matches!(message, Message::PutFileRequest(_)))
+        .await;
+    client.close().await;
+    assert_eq!(site.offers(), 0);
+    assert!(matches!(
+        client.put_file(put(path)).await,
+        Err(ClientError::Closed)
+    ));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bus_that_goes_away_ends_the_operation() {
+    let site = Site::start().await;
+    let south = site.pillar("south", Temper::Stuck).await;
+    let client = site.client("reader", false, PLENTY);
+    let running = client
+        .put_file(put(source(&site, b"hello, world")))
+        .await
+        .unwrap();
+    south
+        .hears(|message| message.message_type().is_identify_request())
+        .await;
+    site.broker.shutdown().await;
+    let outcome = tokio::time::timeout(PLENTY, running.outcome())
+        .await
+        .unwrap();
+    assert_eq!(
+        outcome.info.as_deref(),
+        Some("the connection to the bus is closed")
+    );
+}

@@ -1,0 +1,186 @@
+//! What is refused before anything is sent.
+
+use std::path::{Path, PathBuf};
+
+use pillarbox_messages::{ChecksumSpec, ChecksumType, HexBinary, Timestamp};
+use pillarbox_settings::Repository;
+
+use crate::{
+    ClientError, GetChecksums, GetFile, GetFileIds, PutFile, Source, digests::plain_spec,
+    passing_id, validate,
+};
+
+const SETTINGS: &str = r#"
+[repository]
+name = "test"
+checksum = "MD5"
+file_id_pattern = '[a-z0-9.]+'
+require = ["checksum-for-new-file"]
+
+[bus]
+url = "embedded:"
+
+[[collections]]
+id = "books"
+pillars = ["north", "south"]
+"#;
+
+fn repository() -> Repository {
+    Repository::from_toml_str(SETTINGS, "repository.toml").unwrap()
+}
+
+fn put(path: &Path) -> PutFile {
+    PutFile::new(
+        "books".into(),
+        "hello.txt".into(),
+        Source::Path(path.to_path_buf()),
+    )
+}
+
+#[test]
+fn a_put_that_is_known_to_fail() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("hello.txt");
+    std::fs::write(&path, "hello").unwrap();
+    let check = |change: fn(&mut PutFile)| {
+        let mut request = put(&path);
+        change(&mut request);
+        request.validate(&repository())
+    };
+    check(|_| {}).unwrap();
+    let unknown = check(|it| it.collection = "nosuch".into()).unwrap_err();
+    assert!(
+        unknown.to_string().contains("the settings have: books"),
+        "{unknown}"
+    );
+    for id in ["Hello.txt", "h", "../hello.txt", "", " hello"] {
+        let mut request = put(&path);
+        request.file_id = id.into();
+        let error = request.validate(&repository()).unwrap_err();
+        assert!(matches!(error, ClientError::FileId { .. }), "{id}: {error}");
+    }
+    let address = check(|it| {
+        it.source = Source::Address {
+            address: "http://127.0.0.1/x".to_owned(),
+            size: None,
+        };
+    });
+    assert!(matches!(address, Err(ClientError::ChecksumRequired)));
+    let unknown_kind = check(|it| it.request_checksum = Some(plain_spec(ChecksumType::Other)));
+    assert!(matches!(unknown_kind, Err(ClientError::Checksum(_))));
+}
+
+#[test]
+fn only_readable_regular_files_are_put() {
+    let directory = tempfile::tempdir().unwrap();
+    let paths = [
+        directory.path().to_path_buf(),
+        directory.path().join("none"),
+        "/dev/null".into(),
+    ];
+    for path in paths {
+        let error = put(&path).validate(&repository()).unwrap_err();
+        assert!(matches!(error, ClientError::Source { .. }), "{error}");
+        assert!(
+            error.to_string().contains(&path.display().to_string()),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn checksums_have_the_length_of_their_type() {
+    let value = |hex: &str| hex.parse::<HexBinary>().unwrap();
+    let md5 = plain_spec(ChecksumType::Md5);
+    let good = value("4A37F973B3C9FEDE0E1FB3F07B65A93B");
+    validate::checksum_value(&md5, &good).unwrap();
+    assert_eq!(good.to_string(), "4a37f973b3c9fede0e1fb3f07b65a93b");
+    let short = validate::checksum_value(&md5, &value("4A37F973B3C9FEDE0E1FB3F07B65A9"));
+    let Err(ClientError::ChecksumLength {
+        expected: 16,
+        actual: 15,
+        ..
+    }) = short
+    else {
+        panic!("{short:?}");
+    };
+    assert!("xyz".parse::<HexBinary>().is_err());
+    let keyless = validate::checksum_spec(&plain_spec(ChecksumType::HmacSha1));
+    assert!(matches!(
+        keyless,
+        Err(ClientError::ChecksumSalt {
+            problem: "needs a salt",
+            ..
+        })
+    ));
+    let salted = ChecksumSpec {
+        checksum_salt: Some(value("ab")),
+        ..md5
+    };
+    let salted = validate::checksum_spec(&salted);
+    assert!(matches!(
+        salted,
+        Err(ClientError::ChecksumSalt {
+            problem: "has no salt",
+            ..
+        })
+    ));
+    let data = pillarbox_messages::ChecksumData {
+        checksum_spec: plain_spec(ChecksumType::Sha1),
+        checksum_value: good,
+        calculation_timestamp: Timestamp::from_millis(0),
+    };
+    assert!(validate::checksum_data(&data).is_err());
+}
+
+#[test]
+fn pillars_belong_to_the_collection_that_is_asked() {
+    let mut get = GetFile::new("books".into(), "hello.txt".into(), "/tmp/target".into());
+    get.validate(&repository()).unwrap();
+    get.pillar = Some("west".into());
+    let error = get.validate(&repository()).unwrap_err();
+    assert!(
+        error.to_string().contains("its pillars are: north, south"),
+        "{error}"
+    );
+    let mut ids = GetFileIds::new("books".into());
+    ids.pillars = Some(vec!["west".into()]);
+    assert!(matches!(
+        ids.validate(&repository()),
+        Err(ClientError::UnknownPillar { .. })
+    ));
+    let mut sums = GetChecksums::new("books".into());
+    sums.pillars = Some(Vec::new());
+    assert!(matches!(
+        sums.validate(&repository()),
+        Err(ClientError::NoContributors(_))
+    ));
+}
+
+#[test]
+fn a_target_must_be_possible() {
+    let directory = tempfile::tempdir().unwrap();
+    for target in [
+        directory.path().to_path_buf(),
+        directory.path().join("none/file"),
+    ] {
+        let get = GetFile::new("books".into(), "hello.txt".into(), target);
+        assert!(matches!(
+            get.validate(&repository()),
+            Err(ClientError::Target { .. })
+        ));
+    }
+    let here = GetFile::new(
+        "books".into(),
+        "hello.txt".into(),
+        PathBuf::from("hello.txt"),
+    );
+    here.validate(&repository()).unwrap();
+}
+
+#[test]
+fn passing_ids_never_collide() {
+    assert_ne!(passing_id(), passing_id());
+    let plain = |it: char| it.is_ascii_alphanumeric() || it == '-' || it == '_';
+    assert!(passing_id().as_str().chars().all(plain), "{}", passing_id());
+}
