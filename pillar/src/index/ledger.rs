@@ -341,3 +341,48 @@ impl Ledger {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pillarbox_messages::{ChecksumType, FileAction};
+
+    use super::*;
+    use crate::index::schema;
+
+    fn entry() -> AuditEntry {
+        AuditEntry {
+            file_id: "x1".into(),
+            actor: "ingest-1".into(),
+            action: FileAction::GetFile,
+            info: None,
+            operation_id: None,
+            certificate_id: None,
+            audit_trail_information: None,
+        }
+    }
+
+    /// As after an I/O error: what was done before is undone too, and the commit says why.
+    #[test]
+    fn a_transaction_that_sqlite_ended_is_not_committed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("index.sqlite");
+        let connection = schema::open_writer(&path, ChecksumType::Md5).unwrap();
+        let mut ledger = Ledger::new(connection, NonZeroU64::MIN).unwrap();
+        let books: CollectionId = "books".into();
+        let append = |ledger: &mut Ledger| ledger.append("books".into(), &entry(), 1);
+
+        ledger.begin().unwrap();
+        assert_eq!(ledger.attempt(&books, append).unwrap(), 1);
+        let ended = ledger.attempt(&books, |ledger| {
+            ledger.execute("ROLLBACK")?;
+            Err::<(), _>(IndexError::Response)
+        });
+        assert!(matches!(ended, Err(IndexError::Response)));
+        assert!(!ledger.is_in_transaction());
+        assert!(matches!(ledger.commit(), Err(IndexError::Response)));
+
+        ledger.begin().unwrap();
+        assert_eq!(ledger.attempt(&books, append).unwrap(), 1);
+        ledger.commit().unwrap();
+    }
+}

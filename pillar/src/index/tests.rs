@@ -10,6 +10,7 @@ use tempfile::TempDir;
 
 use super::*;
 
+mod group;
 mod model;
 
 /// A clock that stands where it is put.
@@ -400,32 +401,6 @@ async fn what_was_answered_survives_without_a_goodbye() {
             .unwrap()
             .is_some()
     );
-}
-
-/// SQLite ends the whole transaction when it finds no space; every request of the group is told.
-#[tokio::test]
-async fn a_full_database_is_an_answer() {
-    let fixture = Fixture::new();
-    let connection = schema::open_writer(&fixture.path(), ChecksumType::Md5).unwrap();
-    connection
-        .pragma_update(None, "max_page_count", 40)
-        .unwrap();
-    let mut ledger = Ledger::new(connection, NonZeroU64::MIN).unwrap();
-    let mut put = |number: usize| {
-        ledger.begin()?;
-        let mut record = record("books", &format!("f{number}"));
-        record.remember = Some(remember(|_| "x".repeat(3_000)));
-        let done = ledger.attempt(&books(), |ledger| ledger.put(record, 1));
-        ledger.commit().and(done)
-    };
-    let full = (0..1_000).find_map(|number| put(number).err().map(|error| (number, error)));
-    let (stored, error) = full.unwrap();
-    assert!(stored > 3 && error.is_no_space(), "{stored} {error}");
-    drop(ledger);
-    let index = fixture.open();
-    assert_eq!(index.count(&books()).await.unwrap(), stored as u64);
-    let next = index.put(record("books", "next")).await.unwrap();
-    assert_eq!(next.audit_number, stored as u64 + 1);
 }
 
 #[tokio::test]

@@ -42,10 +42,10 @@ pub(super) fn start(ledger: Ledger, clock: SharedClock) -> Result<mpsc::Sender<J
     }
 }
 
-struct Writer {
-    ledger: Ledger,
-    clock: SharedClock,
-    jobs: mpsc::Receiver<Job>,
+pub(super) struct Writer {
+    pub(super) ledger: Ledger,
+    pub(super) clock: SharedClock,
+    pub(super) jobs: mpsc::Receiver<Job>,
 }
 
 impl Writer {
@@ -64,7 +64,7 @@ impl Writer {
     }
 
     /// Performs a group of jobs; gives the reply to a request to close, if that was among them.
-    fn perform(&mut self, group: &mut Vec<Job>) -> Option<Reply<()>> {
+    pub(super) fn perform(&mut self, group: &mut Vec<Job>) -> Option<Reply<()>> {
         let begun = self.ledger.begin();
         let mut answers = Vec::with_capacity(group.len());
         let mut closing = None;

@@ -4,6 +4,27 @@ use std::process::Command;
 
 use super::*;
 
+/// A file system of 1 MiB, taken away at the end.
+struct Mounted(TempDir);
+
+impl Mounted {
+    fn new() -> Option<Self> {
+        let dir = tempfile::tempdir().unwrap();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"])
+            .arg(dir.path())
+            .output()
+            .is_ok_and(|output| output.status.success());
+        mounted.then_some(Self(dir))
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        _ = Command::new("umount").arg(self.0.path()).status();
+    }
+}
+
 #[tokio::test]
 async fn space_is_checked_before_and_while_receiving() {
     let dir = tempfile::tempdir().unwrap();
@@ -40,16 +61,11 @@ async fn space_is_checked_before_and_while_receiving() {
 /// A disk that is full although the account said otherwise.
 #[tokio::test]
 async fn a_full_disk_is_an_answer() {
-    let dir = tempfile::tempdir().unwrap();
-    let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"])
-        .arg(dir.path())
-        .output()
-        .is_ok_and(|output| output.status.success());
-    if !mounted {
+    let Some(mounted) = Mounted::new() else {
         eprintln!("SKIPPED a_full_disk_is_an_answer: no right to mount a tmpfs");
         return;
-    }
+    };
+    let dir = &mounted.0;
     let space = Space::with(0, |_| Ok(1 << 40));
     let archive = Archive::open_with(&options(&[dir.path()]), space).unwrap();
     let claim = |name| archive.claim(&books(), &id(name)).unwrap();
@@ -92,12 +108,4 @@ async fn a_full_disk_is_an_answer() {
         "{refused}"
     );
     assert_no_temporary_files(dir.path());
-    drop(archive);
-    assert!(
-        Command::new("umount")
-            .arg(dir.path())
-            .status()
-            .unwrap()
-            .success()
-    );
 }
