@@ -144,7 +144,7 @@ async fn pump(
         };
         let Some(delivery) = delivery else {
             if !stop.is_cancelled() {
-                debug!("the alarm subscription has ended");
+                error!("an alarm subscription has ended; its alarms wait on the bus for a restart");
             }
             return;
         };

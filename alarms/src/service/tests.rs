@@ -285,6 +285,34 @@ async fn what_cannot_be_read_is_stored_and_blocks_nothing() {
 }
 
 #[tokio::test]
+async fn what_is_no_alarm_is_passed_over() {
+    use pillarbox_messages::{FileId, IdentifyPillarsForGetFileRequest};
+
+    let site = Site::open().await;
+    let (service, _bus) = site.service().await;
+    let pillar = site.pillar();
+    let topic = pillar
+        .repository()
+        .destinations(&"books".into())
+        .alarms()
+        .remove(0);
+    let header = pillar.request_header("c-1".into(), &"books".into(), topic, None);
+    let file_id = FileId::from("a");
+    let request = IdentifyPillarsForGetFileRequest {
+        header,
+        audit_trail_information: None,
+        file_id,
+    };
+    pillar.send(&request.into()).await.unwrap();
+    pillar.alarms().raise(alarm("behind it")).await;
+    let rows = site.stored_when(|rows| !rows.is_empty()).await;
+    site.until(|stats| stats.in_flight == 0 && stats.acknowledged == 2)
+        .await;
+    assert_eq!(rows.len(), 1);
+    service.shutdown().await;
+}
+
+#[tokio::test]
 async fn nothing_is_acknowledged_before_it_can_be_stored() {
     let site = Site::open().await;
     let (service, bus) = site.service().await;

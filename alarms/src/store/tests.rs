@@ -268,18 +268,41 @@ fn unreadable_messages_are_kept_up_to_a_bound() {
 }
 
 #[test]
-fn a_failed_write_changes_nothing_and_can_be_repeated() {
+fn a_full_disk_changes_nothing_and_the_write_can_be_repeated() {
     let (_directory, mut store) = open();
-    store
+    let pages: i64 = store
         .connection
-        .pragma_update(None, "query_only", true)
+        .query_row("PRAGMA page_count", [], |row| row.get(0))
         .unwrap();
-    assert!(store.record(&[entry(1, "a")], 1).is_err());
-    store
-        .connection
-        .pragma_update(None, "query_only", false)
-        .unwrap();
+    let limit = |store: &AlarmStore, pages: i64| {
+        let text = format!("PRAGMA max_page_count = {pages}");
+        store
+            .connection
+            .query_row(&text, [], |row| row.get::<_, i64>(0))
+            .unwrap();
+    };
+    limit(&store, pages);
+    let large = entry(2, &"x".repeat(100_000));
+    let full = store
+        .record(&[entry(1, "a"), large.clone()], 1)
+        .unwrap_err();
+    assert!(full.to_string().contains("full"), "{full}");
     assert_eq!(all(&store), []);
-    store.record(&[entry(1, "a")], 1).unwrap();
-    assert_eq!(all(&store).len(), 1);
+    limit(&store, 1_000);
+    store.record(&[entry(1, "a"), large], 1).unwrap();
+    assert_eq!(all(&store).len(), 2);
+}
+
+#[test]
+fn what_is_no_database_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("alarms.sqlite");
+    std::fs::write(&path, "shopping list\n".repeat(1_000)).unwrap();
+    let error = AlarmStore::open(&path).unwrap_err().to_string();
+    assert!(
+        error.contains("alarms.sqlite") && !error.contains('\n'),
+        "{error}"
+    );
+    let error = AlarmStore::open(&path.join("below")).unwrap_err();
+    assert!(matches!(error, StoreError::Directory { .. }));
 }
