@@ -316,7 +316,6 @@ impl<'x> Reader<'x> {
                     return Ok(());
                 }
                 Event::Text(text) if characters::is_blank(&text) => {}
-                Event::CData(text) if characters::is_blank(&text) => {}
                 Event::GeneralRef(reference)
                     if characters::is_space(reference_as_byte(&reference)) => {}
                 Event::Comment(_) => {}
