@@ -20,7 +20,7 @@
 //! * [`event`]: what a caller hears; [`running`]: the handle it holds meanwhile
 //! * [`validate`], [`error`]: what keeps an operation from starting
 //! * [`conversation`]: the state machines
-//! * [`digests`]: checksums
+//! * [`digests`] computes checksums
 //! * [`listing`]: putting together what several pillars list
 //! * `task`, `mediator`, `source`, `download`: the machines' surroundings
 

@@ -221,7 +221,7 @@ impl StandIn {
     }
 
     /// Waits for a request of which this is true.
-    pub(super) async fn hears(&self, wanted: impl Fn(&Message) -> bool) {
+    pub(super) async fn hears(&self, wanted: impl Fn(&Message) -> bool + Send + Sync) {
         let mut requests = self.requests.clone();
         let heard = requests.wait_for(|all| all.iter().any(&wanted));
         tokio::time::timeout(PLENTY, heard)

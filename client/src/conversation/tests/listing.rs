@@ -107,16 +107,16 @@ pub(super) fn sums_final(
 fn listed(bench: &Bench<GetFileIdsProcedure>) -> Vec<String> {
     let mut all = Vec::new();
     for event in &bench.events {
-        let (contributor, result) = match &event.kind {
-            EventKind::Progress {
-                contributor,
-                result: Some(result),
-            }
-            | EventKind::ComponentComplete {
-                contributor,
-                result,
-            } => (contributor, result),
-            _ => continue,
+        let (EventKind::Progress {
+            contributor,
+            result: Some(result),
+        }
+        | EventKind::ComponentComplete {
+            contributor,
+            result,
+        }) = &event.kind
+        else {
+            continue;
         };
         let ComponentResult::FileIds(page) = result else {
             panic!("{result:?}")

@@ -21,7 +21,7 @@ use crate::{
     event::EventKind,
 };
 
-/// SplitMix64: the same numbers for the same seed, everywhere.
+/// `SplitMix64`: the same numbers for the same seed, everywhere.
 struct Random(u64);
 
 impl Random {
