@@ -15,6 +15,7 @@ use crate::{
     embedded::{Broker, client::Client as EmbeddedClient},
     error::BusError,
     handle::delivery::{AckHandle, Arrival},
+    stomp::{StompOptions, client::Client as StompClient},
 };
 
 /// A connection to the bus. Clones share it.
@@ -27,12 +28,14 @@ pub struct Bus {
 #[derive(Clone, Debug)]
 enum Backend {
     Embedded(EmbeddedClient),
+    Stomp(StompClient),
 }
 
 macro_rules! forward {
     ($self:ident, $client:ident => $call:expr) => {
         match &$self.backend {
             Backend::Embedded($client) => $call,
+            Backend::Stomp($client) => $call,
         }
     };
 }
@@ -47,6 +50,15 @@ impl Bus {
         Ok(Self {
             backend: Backend::Embedded(EmbeddedClient::connect(broker, options)?),
         })
+    }
+
+    /// Starts to connect to a STOMP bus in the background, and keeps connecting again until closed. Must be
+    /// called within a tokio runtime.
+    #[must_use]
+    pub fn stomp(options: StompOptions, connect: ConnectOptions) -> Self {
+        Self {
+            backend: Backend::Stomp(StompClient::start(options, connect)),
+        }
     }
 
     /// Waits until the connection stands.
@@ -92,7 +104,6 @@ impl Bus {
     }
 
     /// Starts to gather sends and acknowledgements that are to happen together or not at all.
-    #[must_use]
     pub fn transaction(&self) -> Transaction {
         Transaction::new(self.clone())
     }

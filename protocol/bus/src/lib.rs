@@ -18,6 +18,7 @@
 //! * [`embedded`]: the queue manager in this process, and the seam that the STOMP server uses too
 //! * `core`: the queue manager's rules, as a state machine without I/O and clock
 //! * `log`: the segment log under it
+//! * [`stomp`]: STOMP 1.2, server and client
 //! * [`spelling`]: destinations in STOMP headers
 //! * [`error`]: everything that can go wrong
 
@@ -27,6 +28,7 @@ pub mod error;
 pub mod handle;
 mod log;
 pub mod spelling;
+pub mod stomp;
 
 pub use self::{
     embedded::{Broker, BrokerOptions, ClientTemplates, Stats},
@@ -35,4 +37,5 @@ pub use self::{
         AckMode, Bus, BusState, ConnectOptions, Delivery, Incoming, Outgoing, SubscribeRequest,
         Subscription, Transaction,
     },
+    stomp::{StompLimits, StompOptions, StompServer},
 };

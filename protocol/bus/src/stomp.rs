@@ -13,6 +13,8 @@ mod destination;
 pub mod frame;
 mod heart_beat;
 pub mod server;
+#[cfg(test)]
+mod testing;
 mod wire;
 
 pub use self::{

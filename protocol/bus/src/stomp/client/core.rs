@@ -220,7 +220,7 @@ impl Core {
     pub(super) fn on_frame(&mut self, frame: Frame, out: &mut BytesMut) -> Step {
         match frame.command {
             StompCommand::Message => self.on_message(frame, out),
-            StompCommand::Receipt => return self.on_receipt(&frame),
+            StompCommand::Receipt => return self.on_receipt(&frame, out),
             StompCommand::Error => return Step::Refused(self.on_error(&frame)),
             other => {
                 let detail = format!("the bus sent {other}, which is not for clients");
@@ -251,13 +251,17 @@ impl Core {
         }
     }
 
-    fn on_receipt(&mut self, frame: &Frame) -> Step {
+    fn on_receipt(&mut self, frame: &Frame, out: &mut BytesMut) -> Step {
         let Some(work) = self.answered(frame) else {
             return Step::Continue;
         };
         match work {
             Work::Send(send) => reply(Some(send.answer), Ok(())),
-            Work::Subscribe(number) => self.subscriptions.established(number),
+            Work::Subscribe(number) => {
+                if !self.subscriptions.established(number) {
+                    self.unsubscribe(number, false, None, out);
+                }
+            }
             Work::Unsubscribe { answer } | Work::Ack { answer } | Work::Cancel { answer, .. } => {
                 reply(answer, Ok(()));
             }

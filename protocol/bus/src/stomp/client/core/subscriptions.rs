@@ -74,10 +74,13 @@ impl Subscriptions {
         self.request(number).map(|request| &request.destination)
     }
 
-    pub(super) fn established(&mut self, number: u64) {
-        if let Some(subscribed) = self.by_number.get_mut(&number) {
-            reply(subscribed.waiter.take(), Ok(()));
-        }
+    /// The bus has made it; false if nobody wants it any more.
+    pub(super) fn established(&mut self, number: u64) -> bool {
+        let Some(subscribed) = self.by_number.get_mut(&number) else {
+            return true;
+        };
+        reply(subscribed.waiter.take(), Ok(()));
+        !subscribed.arrivals.is_closed()
     }
 
     /// The bus does not want it. One that somebody else uses is tried again, unless it is new.
