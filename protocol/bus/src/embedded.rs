@@ -208,7 +208,7 @@ impl Broker {
             capacity_bytes: options.capacity_bytes,
             ..limits
         };
-        let (writer, core) = Writer::start(storage, options, log_options, limits).await?;
+        let (writer, core, opened) = Writer::start(storage, options, log_options, limits).await?;
         let (commands, command_receiver) = mpsc::channel(COMMAND_CHANNEL);
         let (opens, open_receiver) = mpsc::channel(MAX_CONNECTIONS);
         let shared = Shared {
@@ -223,7 +223,7 @@ impl Broker {
         };
         let (stop, ended) = (shared.stop.clone(), shared.ended.clone().drop_guard());
         let registry = Arc::clone(&shared.registry);
-        let owner = Owner::new(core, clock, writer, registry);
+        let owner = Owner::new(core, clock, writer, registry, opened);
         tokio::spawn(async move {
             owner.run(command_receiver, open_receiver, stop).await;
             drop(ended);

@@ -81,7 +81,7 @@ impl Core {
             let place = held.place(*queue_id);
             match &mut group {
                 Some((message, places)) if Arc::ptr_eq(message, &held.message) => {
-                    places.push(place)
+                    places.push(place);
                 }
                 _ => {
                     let next = (Arc::clone(&held.message), vec![place]);

@@ -1,1 +1,216 @@
+//! The rules one by one (`rules`), and all together against a simple model, a virtual clock and a disk that
+//! fails (`simulation`).
 
+mod invariants;
+mod rules;
+mod simulation;
+
+use bytes::Bytes;
+use pillarbox_messages::Destination;
+
+use super::{Core, Effects, Input, Limits, message::NewMessage};
+use crate::{
+    BusError, ClientTemplates,
+    embedded::connection::{AckMode, Command, ConnectionId, DeliveryId, Event, Token},
+};
+
+/// A state machine, its clock, and what it has told its connections.
+pub(super) struct World {
+    core: Core,
+    now: i64,
+    token: Token,
+    /// Everything told, in order.
+    told: Vec<(ConnectionId, Event)>,
+    /// Units written, with their entries' number.
+    units: Vec<(bool, usize)>,
+}
+
+impl World {
+    fn new() -> Self {
+        Self::with_limits(Limits::default())
+    }
+
+    /// With the queue `work`, the topic `news`, and client topics made on demand.
+    fn with_limits(limits: Limits) -> Self {
+        let templates = ClientTemplates::new(|d| d.name().starts_with("client."));
+        let mut core = Core::new(limits, templates);
+        let destinations = [Destination::queue("work"), Destination::topic("news")];
+        core.start(0, &destinations, &[]).unwrap();
+        Self {
+            core,
+            now: 0,
+            token: 0,
+            told: Vec::new(),
+            units: Vec::new(),
+        }
+    }
+
+    fn step(&mut self, input: Input) {
+        let Effects { unit, events, .. } = self.core.step(self.now, input);
+        if let Some(unit) = unit {
+            self.units.push((unit.sync, unit.entries.len()));
+        }
+        self.told.extend(
+            events
+                .into_iter()
+                .map(|posted| (posted.connection, posted.event)),
+        );
+        invariants::check(&self.core);
+    }
+
+    fn open(&mut self, number: u64, client_id: &str) -> ConnectionId {
+        let connection = ConnectionId(number);
+        self.step(Input::Open {
+            connection,
+            client_id: client_id.to_owned(),
+        });
+        connection
+    }
+
+    /// Asks for something, and returns the answer.
+    fn ask(
+        &mut self,
+        connection: ConnectionId,
+        command: impl FnOnce(Token) -> Command,
+    ) -> Result<bool, BusError> {
+        self.token += 1;
+        let token = self.token;
+        self.step(Input::Command {
+            connection,
+            command: command(token),
+        });
+        let answer = self.told.iter().find_map(|(_, event)| match event {
+            Event::Done {
+                token: of,
+                unroutable,
+                ..
+            } if *of == token => Some(Ok(*unroutable)),
+            Event::Failed { token: of, error } if *of == token => Some(Err(error.clone())),
+            _ => None,
+        });
+        answer.expect("no answer")
+    }
+
+    fn send(&mut self, connection: ConnectionId, message: NewMessage) -> Result<bool, BusError> {
+        self.ask(connection, |token| Command::Send {
+            message,
+            transaction: None,
+            token,
+        })
+    }
+
+    fn subscribe(
+        &mut self,
+        connection: ConnectionId,
+        subscription: u64,
+        destination: Destination,
+        prefetch: u32,
+    ) -> Result<bool, BusError> {
+        self.ask(connection, |token| Command::Subscribe {
+            subscription,
+            destination,
+            durable: None,
+            ack: AckMode::Individual,
+            prefetch,
+            token,
+        })
+    }
+
+    fn subscribe_durable(
+        &mut self,
+        connection: ConnectionId,
+        topic: &str,
+        name: &str,
+    ) -> Result<bool, BusError> {
+        self.ask(connection, |token| Command::Subscribe {
+            subscription: 900,
+            destination: Destination::topic(topic),
+            durable: Some(name.to_owned()),
+            ack: AckMode::Individual,
+            prefetch: 10,
+            token,
+        })
+    }
+
+    fn ack(&mut self, connection: ConnectionId, delivery: DeliveryId) -> Result<bool, BusError> {
+        self.ask(connection, |token| Command::Ack {
+            delivery,
+            transaction: None,
+            token,
+        })
+    }
+
+    fn nack(&mut self, connection: ConnectionId, delivery: DeliveryId) -> Result<bool, BusError> {
+        self.ask(connection, |token| Command::Nack {
+            delivery,
+            reject: false,
+            transaction: None,
+            token,
+        })
+    }
+
+    fn pass(&mut self, milliseconds: i64) {
+        self.now += milliseconds;
+        self.step(Input::Tick);
+    }
+
+    fn lose(&mut self, connection: ConnectionId) {
+        self.step(Input::Lost {
+            connection,
+            reason: BusError::Closed,
+        });
+    }
+
+    /// The deliveries since the last call: body, delivery, delivery count, backout count.
+    fn delivered(&mut self) -> Vec<(String, DeliveryId, u32, u32)> {
+        self.take_deliveries(|_| true)
+    }
+
+    /// The same to one connection; others' stay for a later call.
+    fn delivered_to(&mut self, connection: ConnectionId) -> Vec<(String, DeliveryId, u32, u32)> {
+        self.take_deliveries(|to| to == connection)
+    }
+
+    fn take_deliveries(
+        &mut self,
+        wanted: impl Fn(ConnectionId) -> bool,
+    ) -> Vec<(String, DeliveryId, u32, u32)> {
+        let mut deliveries = Vec::new();
+        self.told.retain(|(to, event)| {
+            let Event::Deliver {
+                delivery,
+                message,
+                delivery_count,
+                backout_count,
+                redelivered,
+                ..
+            } = event
+            else {
+                return true;
+            };
+            if !wanted(*to) {
+                return true;
+            }
+            assert_eq!(*redelivered, *delivery_count > 1);
+            let body = String::from_utf8(message.body.to_vec()).unwrap();
+            deliveries.push((body, *delivery, *delivery_count, *backout_count));
+            false
+        });
+        deliveries
+    }
+
+    fn bodies(&mut self) -> Vec<String> {
+        self.delivered()
+            .into_iter()
+            .map(|(body, ..)| body)
+            .collect()
+    }
+}
+
+pub(super) fn message(destination: Destination, body: &str) -> NewMessage {
+    NewMessage::new(destination, Bytes::copy_from_slice(body.as_bytes()))
+}
+
+pub(super) fn work(body: &str) -> NewMessage {
+    message(Destination::queue("work"), body)
+}

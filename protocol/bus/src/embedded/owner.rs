@@ -98,8 +98,9 @@ impl Owner {
         clock: SharedClock,
         writer: Writer,
         registry: Arc<Registry>,
+        opened: LogStats,
     ) -> Self {
-        Self {
+        let owner = Self {
             core,
             clock,
             writer,
@@ -112,8 +113,10 @@ impl Owner {
             written: 1,
             room: true,
             failed: false,
-            log: LogStats::default(),
-        }
+            log: opened,
+        };
+        owner.publish_stats();
+        owner
     }
 
     /// Runs until told to stop, or until nobody is left who could ask for anything.
@@ -123,7 +126,6 @@ impl Owner {
         mut opens: mpsc::Receiver<Opened>,
         stop: CancellationToken,
     ) {
-        self.publish_stats();
         loop {
             let sleep = self.sleep();
             tokio::select! {
@@ -319,6 +321,8 @@ impl Owner {
     /// Hands units to the writer and events to their connections.
     fn hand_on(&mut self) {
         self.hand_units();
+        // Whoever is told something finds it in the figures.
+        self.publish_stats();
         while let Some(connection) = self.touched.pop_first() {
             for delivery in self.hand_events(connection) {
                 self.step(Input::Handed {
@@ -328,7 +332,6 @@ impl Owner {
             }
         }
         self.hand_units();
-        self.publish_stats();
     }
 
     fn hand_units(&mut self) {

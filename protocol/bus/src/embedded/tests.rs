@@ -1,1 +1,411 @@
+//! The queue manager as its users see it, on a real directory.
 
+use std::{path::Path, time::Duration};
+
+use pillarbox_messages::{Destination, DestinationKind, clock::SystemClock};
+use tempfile::TempDir;
+use tokio::time::timeout;
+
+use super::{Broker, BrokerOptions, ClientTemplates};
+use crate::{
+    AckMode, Bus, BusError, BusState, ConnectOptions, Delivery, Outgoing, SubscribeRequest,
+    Subscription, spelling,
+};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn options(directory: &Path) -> BrokerOptions {
+    BrokerOptions {
+        destinations: vec![Destination::queue("work"), Destination::topic("news")],
+        client_templates: ClientTemplates::new(|destination| {
+            destination.name().starts_with("client.")
+        }),
+        ..BrokerOptions::new(directory, SystemClock::shared())
+    }
+}
+
+async fn broker(directory: &TempDir) -> Broker {
+    Broker::open(options(directory.path())).await.unwrap()
+}
+
+fn bus(broker: &Broker, client_id: &str) -> Bus {
+    Bus::embedded(
+        broker,
+        ConnectOptions {
+            client_id: client_id.to_owned(),
+        },
+    )
+    .unwrap()
+}
+
+fn persistent(destination: Destination, body: &'static str) -> Outgoing {
+    Outgoing {
+        persistent: true,
+        ..Outgoing::new(destination, body)
+    }
+}
+
+fn request(destination: Destination) -> SubscribeRequest {
+    SubscribeRequest {
+        destination,
+        durable: None,
+        ack: AckMode::Individual,
+        prefetch: 10,
+    }
+}
+
+fn durable(destination: Destination, name: &str) -> SubscribeRequest {
+    SubscribeRequest {
+        durable: Some(name.to_owned()),
+        ..request(destination)
+    }
+}
+
+async fn next(subscription: &mut Subscription) -> Delivery {
+    timeout(PATIENCE, subscription.next())
+        .await
+        .expect("nothing came")
+        .expect("closed")
+}
+
+fn text(delivery: &Delivery) -> String {
+    String::from_utf8(delivery.message.body.to_vec()).unwrap()
+}
+
+#[tokio::test]
+async fn a_message_goes_through_a_queue_with_everything_on_it() {
+    let directory = TempDir::new().unwrap();
+    let broker = broker(&directory).await;
+    let (sender, receiver) = (bus(&broker, "a"), bus(&broker, "b"));
+    let mut subscription = receiver
+        .subscribe(request(Destination::queue("work")))
+        .await
+        .unwrap();
+    let message = Outgoing {
+        properties: vec![
+            ("x".to_owned(), "1".to_owned()),
+            ("x".to_owned(), "2".to_owned()),
+        ],
+        correlation_id: Some("c".to_owned()),
+        reply_to: Some(Destination::topic("client.a")),
+        ..persistent(Destination::queue("work"), "hello")
+    };
+    sender.publish(message.clone()).await.unwrap();
+    let delivery = next(&mut subscription).await;
+    assert_eq!(delivery.message.body, message.body);
+    assert_eq!(delivery.message.properties, message.properties);
+    assert_eq!(delivery.message.correlation_id, message.correlation_id);
+    assert_eq!(
+        delivery.message.reply_to.as_deref(),
+        Some("/topic/client.a")
+    );
+    assert_eq!(delivery.message.destination, Destination::queue("work"));
+    assert!(delivery.message.persistent && !delivery.message.redelivered);
+    assert_eq!(
+        (
+            delivery.message.delivery_count,
+            delivery.message.backout_count
+        ),
+        (1, 0)
+    );
+    delivery.ack().await.unwrap();
+    assert_eq!(broker.stats().messages, 0);
+    broker.shutdown().await;
+}
+
+#[tokio::test]
+async fn several_messages_share_one_sync() {
+    let directory = TempDir::new().unwrap();
+    let broker = broker(&directory).await;
+    let sender = bus(&broker, "a");
+    let before = broker.stats().syncs;
+    sender
+        .publish(persistent(Destination::queue("work"), "1"))
+        .await
+        .unwrap();
+    assert_eq!(broker.stats().syncs, before + 1);
+    let three = ["2", "3", "4"].map(|body| persistent(Destination::queue("work"), body));
+    sender.publish_all(three.to_vec()).await.unwrap();
+    assert_eq!(broker.stats().syncs, before + 2);
+    sender
+        .publish(Outgoing::new(Destination::queue("work"), "5"))
+        .await
+        .unwrap();
+    assert_eq!(
+        broker.stats().syncs,
+        before + 2,
+        "a volatile message needs no log"
+    );
+    broker.shutdown().await;
+}
+
+#[tokio::test]
+async fn persistent_messages_outlive_the_queue_manager() {
+    let directory = TempDir::new().unwrap();
+    let first = broker(&directory).await;
+    let sender = bus(&first, "a");
+    let named = sender
+        .subscribe(durable(Destination::topic("news"), "mine"))
+        .await
+        .unwrap();
+    named.unsubscribe().await.unwrap();
+    for destination in [Destination::queue("work"), Destination::topic("news")] {
+        sender
+            .publish(persistent(destination.clone(), "kept"))
+            .await
+            .unwrap();
+        sender
+            .publish(Outgoing::new(destination, "lost"))
+            .await
+            .unwrap();
+    }
+    first.shutdown().await;
+    assert!(matches!(
+        *sender.state().borrow(),
+        BusState::Closed | BusState::Connected
+    ));
+
+    let second = broker(&directory).await;
+    let receiver = bus(&second, "a");
+    for wish in [
+        request(Destination::queue("work")),
+        durable(Destination::topic("news"), "mine"),
+    ] {
+        let mut subscription = receiver.subscribe(wish).await.unwrap();
+        let delivery = next(&mut subscription).await;
+        assert_eq!(text(&delivery), "kept");
+        assert!(!delivery.message.redelivered, "it has never been delivered");
+        delivery.ack().await.unwrap();
+    }
+    assert_eq!(second.stats().messages, 0);
+    second.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_second_opener_is_told_that_the_space_is_in_use() {
+    let directory = TempDir::new().unwrap();
+    let first = broker(&directory).await;
+    let second = Broker::open(options(directory.path())).await;
+    assert!(matches!(second, Err(BusError::Locked { .. })), "{second:?}");
+    first.shutdown().await;
+    broker(&directory).await.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_client_id_belongs_to_one_live_connection() {
+    let directory = TempDir::new().unwrap();
+    let broker = broker(&directory).await;
+    let first = bus(&broker, "a");
+    let options = ConnectOptions {
+        client_id: "a".to_owned(),
+    };
+    let second = Bus::embedded(&broker, options.clone());
+    assert_eq!(second.err(), Some(BusError::ClientIdInUse("a".to_owned())));
+    first.close().await.unwrap();
+    Bus::embedded(&broker, options).unwrap();
+}
+
+#[tokio::test]
+async fn sends_and_acknowledgements_of_a_transaction_happen_together() {
+    let directory = TempDir::new().unwrap();
+    let broker = broker(&directory).await;
+    let worker = bus(&broker, "w");
+    let client = bus(&broker, "c");
+    let mut work = worker
+        .subscribe(request(Destination::queue("work")))
+        .await
+        .unwrap();
+    let mut answers = client
+        .subscribe(request(Destination::topic("client.c")))
+        .await
+        .unwrap();
+    client
+        .publish(persistent(Destination::queue("work"), "question"))
+        .await
+        .unwrap();
+    let delivery = next(&mut work).await;
+    let before = broker.stats().syncs;
+    let mut transaction = worker.transaction();
+    transaction.send(Outgoing::new(Destination::topic("client.c"), "answer"));
+    transaction.ack(delivery);
+    transaction.commit().await.unwrap();
+    assert_eq!(broker.stats().syncs, before + 1);
+    assert_eq!(text(&next(&mut answers).await), "answer");
+    assert_eq!(broker.stats().in_flight, 1, "the answer");
+    broker.shutdown().await;
+}
+
+#[tokio::test]
+async fn an_aborted_transaction_sends_nothing_and_gives_back() {
+    let directory = TempDir::new().unwrap();
+    let broker = broker(&directory).await;
+    let bus = bus(&broker, "w");
+    let mut work = bus
+        .subscribe(request(Destination::queue("work")))
+        .await
+        .unwrap();
+    bus.publish(persistent(Destination::queue("work"), "once more"))
+        .await
+        .unwrap();
+    let mut transaction = bus.transaction();
+    transaction.send(persistent(Destination::queue("work"), "never"));
+    transaction.ack(next(&mut work).await);
+    transaction.abort().await.unwrap();
+    let again = next(&mut work).await;
+    assert_eq!(
+        (text(&again).as_str(), again.message.backout_count),
+        ("once more", 1)
+    );
+    again.ack().await.unwrap();
+    assert_eq!(broker.stats().messages, 0);
+}
+
+#[tokio::test]
+async fn unknown_names_harm_no_sender_and_tell_a_subscriber_what_to_do() {
+    let directory = TempDir::new().unwrap();
+    let broker = broker(&directory).await;
+    let bus = bus(&broker, "a");
+    bus.publish(persistent(Destination::topic("nowhere"), "dropped"))
+        .await
+        .unwrap();
+    bus.publish(persistent(Destination::queue("nowhere"), "kept"))
+        .await
+        .unwrap();
+    assert_eq!(broker.stats().unroutable, 2);
+    let mut errors = bus
+        .subscribe(request(Destination::queue("~error")))
+        .await
+        .unwrap();
+    let delivery = next(&mut errors).await;
+    assert_eq!(text(&delivery), "kept");
+    assert_eq!(
+        delivery.message.property("original-destination"),
+        Some("/queue/nowhere")
+    );
+    assert_eq!(delivery.message.property("q-reason"), Some("unroutable"));
+    let refused = bus
+        .subscribe(request(Destination::topic("nowhere")))
+        .await
+        .unwrap_err();
+    assert_eq!(refused.name(), "NO-QUEUE");
+    assert!(refused.to_string().contains("repository.toml"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_temporary_queue_answers_to_the_transports_address_and_dies_with_its_owner() {
+    let directory = TempDir::new().unwrap();
+    let broker = broker(&directory).await;
+    let (asker, server) = (bus(&broker, "a"), bus(&broker, "b"));
+    let own = Destination::new(DestinationKind::TemporaryQueue, "answers");
+    let mut answers = asker.subscribe(request(own.clone())).await.unwrap();
+    let mut work = server
+        .subscribe(request(Destination::queue("work")))
+        .await
+        .unwrap();
+    let question = Outgoing {
+        reply_to: Some(own),
+        ..Outgoing::new(Destination::queue("work"), "?")
+    };
+    asker.publish(question).await.unwrap();
+    let address = next(&mut work).await.message.reply_to.clone().unwrap();
+    let address = spelling::from_stomp(&address).unwrap();
+    server
+        .publish(Outgoing::new(address.clone(), "!"))
+        .await
+        .unwrap();
+    assert_eq!(text(&next(&mut answers).await), "!");
+    assert!(
+        server.subscribe(request(address.clone())).await.is_err(),
+        "it is somebody else's"
+    );
+    let queues = broker.stats().queues;
+    asker.close().await.unwrap();
+    assert_eq!(broker.stats().queues, queues - 1);
+    server
+        .publish(Outgoing::new(address, "too late"))
+        .await
+        .unwrap();
+    assert_eq!(broker.stats().unroutable, 1);
+}
+
+#[tokio::test]
+async fn auto_means_consumed_when_handed_out() {
+    let directory = TempDir::new().unwrap();
+    let broker = broker(&directory).await;
+    let bus = bus(&broker, "a");
+    let wish = SubscribeRequest {
+        ack: AckMode::Auto,
+        ..request(Destination::queue("work"))
+    };
+    let mut work = bus.subscribe(wish).await.unwrap();
+    for _ in 0..30 {
+        bus.publish(Outgoing::new(Destination::queue("work"), "x"))
+            .await
+            .unwrap();
+    }
+    for _ in 0..30 {
+        next(&mut work).await;
+    }
+    work.unsubscribe().await.unwrap();
+    assert_eq!(broker.stats().messages, 0);
+}
+
+#[tokio::test]
+async fn a_dropped_handle_is_a_lost_connection() {
+    let directory = TempDir::new().unwrap();
+    let broker = broker(&directory).await;
+    let sender = bus(&broker, "s");
+    for body in ["1", "2"] {
+        sender
+            .publish(persistent(Destination::queue("work"), body))
+            .await
+            .unwrap();
+    }
+    let doomed = bus(&broker, "d");
+    let mut taken = doomed
+        .subscribe(request(Destination::queue("work")))
+        .await
+        .unwrap();
+    let held = [next(&mut taken).await, next(&mut taken).await];
+    // Forgotten without a word, as by a crash: not even an UNSUBSCRIBE.
+    drop(held);
+    let mut survivor = sender
+        .subscribe(request(Destination::queue("work")))
+        .await
+        .unwrap();
+    taken.lose_for_test();
+    drop(doomed);
+    let counts = [next(&mut survivor).await, next(&mut survivor).await]
+        .map(|delivery| (text(&delivery), delivery.message.backout_count));
+    assert_eq!(
+        counts,
+        [("1".to_owned(), 1), ("2".to_owned(), 0)],
+        "the oldest is to blame"
+    );
+}
+
+#[tokio::test]
+async fn concurrent_publishers_share_syncs() {
+    let directory = TempDir::new().unwrap();
+    let broker = broker(&directory).await;
+    let before = broker.stats().syncs;
+    let tasks: Vec<_> = (0..64)
+        .map(|number| {
+            let bus = bus(&broker, &format!("p{number}"));
+            tokio::spawn(async move {
+                for _ in 0..4 {
+                    bus.publish(persistent(Destination::queue("work"), "x"))
+                        .await
+                        .unwrap();
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    assert_eq!(broker.stats().messages, 256);
+    let syncs = broker.stats().syncs - before;
+    assert!(syncs < 128, "{syncs} syncs for 256 messages");
+    broker.shutdown().await;
+}

@@ -60,13 +60,13 @@ impl Writer {
         options: BrokerOptions,
         log_options: LogOptions,
         limits: Limits,
-    ) -> Result<(Self, Core), BusError> {
+    ) -> Result<(Self, Core, LogStats), BusError> {
         let (jobs, job_receiver) = mpsc::channel(JOB_CHANNEL);
         let (report_sender, reports) = mpsc::channel(REPORT_CHANNEL);
         let (answer, opened) = oneshot::channel();
         let body = move || match open(storage, &options, log_options, limits) {
             Ok((log, core)) => {
-                if answer.send(Ok(core)).is_ok() {
+                if answer.send(Ok((core, log.stats()))).is_ok() {
                     run(log, job_receiver, &report_sender);
                 }
             }
@@ -78,8 +78,8 @@ impl Writer {
             .name("bus-log".to_owned())
             .spawn(body);
         thread.map_err(|error| BusError::io("starting the log's thread", &error))?;
-        let core = opened.await.map_err(|_| BusError::Closed)??;
-        Ok((Self { jobs, reports }, core))
+        let (core, stats) = opened.await.map_err(|_| BusError::Closed)??;
+        Ok((Self { jobs, reports }, core, stats))
     }
 }
 

@@ -135,6 +135,12 @@ impl Subscription {
         self.bus.cancel(self.number).await
     }
 
+    /// Drops the subscription as a crash would.
+    #[cfg(test)]
+    pub(crate) fn lose_for_test(mut self) {
+        self.ended = true;
+    }
+
     fn settle(&mut self) {
         while let Some(handle) = self.owed.pop_front() {
             if let Err(handle) = self.bus.ack_soon(handle) {

@@ -126,10 +126,15 @@ fn read_segment<S: Storage>(
         (last, chain) = (record.number, record.crc);
         offset += record.length;
     }
-    if is_last && reader.is_torn(offset, last)? {
-        let wiped = file.wipe_from(offset as u64, options.segment_bytes);
-        wiped.map_err(|source| io_error(storage, "cutting off a torn log tail", source))?;
-        tracing::info!(file = %reader.path.display(), offset, "cut off an unfinished write");
+    if is_last {
+        if reader.is_torn(offset, last)? {
+            let wiped = file.wipe_from(offset as u64, options.segment_bytes);
+            wiped.map_err(|source| io_error(storage, "cutting off a torn log tail", source))?;
+            tracing::info!(file = %reader.path.display(), offset, "cut off an unfinished write");
+        }
+        // What a killed process had written may be in the kernel's hands only.
+        file.sync()
+            .map_err(|source| io_error(storage, "syncing the log", source))?;
     }
     Ok(End {
         file,

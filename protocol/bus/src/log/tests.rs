@@ -1,1 +1,376 @@
+//! The log against everything a disk can do to it.
 
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pillarbox_messages::Destination;
+
+use super::{
+    Log, LogError, LogOptions,
+    faulty::Disk,
+    record::{RECORD_HEADER, SEGMENT_HEADER},
+};
+use crate::core::{
+    message::{MessageId, QueuedMessage},
+    unit::{Definition, Entry, Place, QueueId, Unit},
+};
+
+const QUEUE: QueueId = QueueId(1);
+const SMALL: LogOptions = LogOptions {
+    segment_bytes: 2048,
+    few_segments: 3,
+};
+
+fn open(disk: &Disk) -> Result<(Log<Disk>, Vec<Entry>), LogError> {
+    let mut entries = Vec::new();
+    let log = Log::open(disk.clone(), SMALL, &mut |entry| entries.push(entry))?;
+    Ok((log, entries))
+}
+
+fn id(seq: u64) -> MessageId {
+    MessageId { boot: 1, seq }
+}
+
+fn put(seq: u64, length: usize) -> Entry {
+    let message = QueuedMessage {
+        id: id(seq),
+        origin: String::new(),
+        enqueued_at: 0,
+        destination: Destination::queue("q"),
+        destination_text: "/queue/q".to_owned(),
+        headers: Vec::new(),
+        body: Bytes::from(vec![b'x'; length]),
+        persistent: true,
+        priority: 4,
+        not_before: None,
+        expires_at: None,
+        correlation_id: None,
+        reply_to: None,
+        group: None,
+        original_destination: None,
+        reason: None,
+    };
+    Entry::Put {
+        message: Arc::new(message),
+        places: vec![Place::fresh(QUEUE)],
+    }
+}
+
+fn ack(seq: u64) -> Entry {
+    Entry::Ack {
+        queue: QUEUE,
+        ids: vec![id(seq)],
+    }
+}
+
+fn define() -> Entry {
+    Entry::Define {
+        queue: QUEUE,
+        definition: Definition::Queue {
+            name: "q".to_owned(),
+        },
+    }
+}
+
+fn unit(number: u64, sync: bool, entry: Entry) -> Unit {
+    Unit {
+        number,
+        sync,
+        entries: vec![entry],
+    }
+}
+
+fn synced(entry: Entry) -> [Unit; 1] {
+    [unit(1, true, entry)]
+}
+
+/// The entries without what segments repeat.
+fn without_repeats(entries: &[Entry]) -> Vec<&Entry> {
+    entries
+        .iter()
+        .filter(|e| !matches!(e, Entry::Boot(_) | Entry::Define { .. }))
+        .collect()
+}
+
+#[test]
+fn what_was_synced_survives_a_loss_of_power_and_the_rest_a_crash() {
+    let disk = Disk::new();
+    let (mut log, entries) = open(&disk).unwrap();
+    assert!(entries.is_empty());
+    log.append(&synced(put(1, 10))).unwrap();
+    log.append(&[unit(2, false, ack(1))]).unwrap();
+    assert_eq!(open(&disk.after_power_loss(0)).unwrap().1, [put(1, 10)]);
+    assert_eq!(open(&disk.after_crash()).unwrap().1, [put(1, 10), ack(1)]);
+    log.close().unwrap();
+    assert_eq!(
+        open(&disk.after_power_loss(0)).unwrap().1,
+        [put(1, 10), ack(1)]
+    );
+}
+
+#[test]
+fn a_group_costs_one_sync_and_nothing_costs_none() {
+    let (mut log, _) = open(&Disk::new()).unwrap();
+    let group: Vec<Unit> = (1..=5).map(|seq| unit(seq, true, put(seq, 10))).collect();
+    log.append(&group).unwrap();
+    assert_eq!(log.stats().syncs, 1);
+    log.append(&[unit(6, false, ack(1))]).unwrap();
+    assert_eq!(log.stats().syncs, 1);
+}
+
+#[test]
+fn a_write_cut_off_anywhere_leaves_what_was_promised_and_nothing_half() {
+    let base = Disk::new();
+    let (mut log, _) = open(&base).unwrap();
+    log.append(&synced(put(1, 10))).unwrap();
+    let before = log.stats().bytes;
+    let group = [
+        unit(2, true, put(2, 30)),
+        Unit {
+            number: 3,
+            sync: true,
+            entries: vec![put(3, 5), ack(1), put(4, 5)],
+        },
+    ];
+    log.append(&group).unwrap();
+    let length = log.stats().bytes - before;
+    drop(log);
+    let mut seen = [0; 3];
+    for cut in 0..length {
+        let disk = Disk::new();
+        let (mut log, _) = open(&disk).unwrap();
+        log.append(&synced(put(1, 10))).unwrap();
+        disk.fail_write_after(cut);
+        log.append(&group).unwrap_err();
+        assert!(
+            matches!(log.append(&synced(ack(1))), Err(LogError::Failed)),
+            "no second try"
+        );
+        let survivors = usize::try_from(cut).unwrap();
+        for found in [disk.after_crash(), disk.after_power_loss(survivors)] {
+            let (mut log, entries) = open(&found).unwrap();
+            let whole = match entries.as_slice() {
+                [first] if *first == put(1, 10) => 0,
+                [_, second] if *second == put(2, 30) => 1,
+                // Where nothing but zeros was cut off.
+                [_, _, third, fourth, fifth]
+                    if [third, fourth, fifth] == [&put(3, 5), &ack(1), &put(4, 5)] =>
+                {
+                    2
+                }
+                other => panic!("cut at {cut}: {other:?}"),
+            };
+            seen[whole] += 1;
+            // And it goes on from there.
+            log.append(&synced(put(9, 1))).unwrap();
+            let (_, entries) = open(&found.after_power_loss(0)).unwrap();
+            let length = if whole == 2 { 6 } else { whole + 2 };
+            assert_eq!((entries.len(), entries.last()), (length, Some(&put(9, 1))));
+        }
+    }
+    assert!(seen[0] > 0 && seen[1] > 0, "{seen:?}");
+}
+
+#[test]
+fn a_failed_sync_ends_the_log() {
+    let disk = Disk::new();
+    let (mut log, _) = open(&disk).unwrap();
+    disk.fail_sync_after(0);
+    assert!(matches!(
+        log.append(&synced(put(1, 10))),
+        Err(LogError::Io { .. })
+    ));
+    assert!(matches!(
+        log.append(&synced(put(2, 10))),
+        Err(LogError::Failed)
+    ));
+    assert!(log.close().is_err());
+    assert!(open(&disk.after_power_loss(0)).unwrap().1.is_empty());
+}
+
+#[test]
+fn damage_to_what_was_promised_is_not_passed_over() {
+    let disk = Disk::new();
+    let (mut log, _) = open(&disk).unwrap();
+    log.append(&synced(put(1, 10))).unwrap();
+    log.append(&synced(put(2, 10))).unwrap();
+    log.append(&synced(put(3, 10))).unwrap();
+    let record = usize::try_from(log.stats().bytes / 3).unwrap();
+    let (first, third) = (SEGMENT_HEADER, SEGMENT_HEADER + 2 * record);
+    for (at, damaged) in [
+        (first + 5, true),
+        (first + RECORD_HEADER + 3, true),
+        (third + 40, false),
+    ] {
+        let disk = disk.after_crash();
+        disk.tamper("0000000001.log", |bytes| bytes[at] ^= 0x10);
+        match open(&disk) {
+            Err(LogError::Corrupt { file, offset, .. }) if damaged => {
+                assert!(file.ends_with("0000000001.log"));
+                assert_eq!(offset, first as u64);
+            }
+            // The last record can't be told from a torn one.
+            Ok((_, entries)) if !damaged => assert_eq!(entries, [put(1, 10), put(2, 10)]),
+            other => panic!("at {at}: {:?}", other.map(|(_, entries)| entries)),
+        }
+    }
+    // After an orderly end it can.
+    log.close().unwrap();
+    disk.tamper("0000000001.log", |bytes| bytes[third + 40] ^= 0x10);
+    assert!(matches!(open(&disk), Err(LogError::Corrupt { .. })));
+}
+
+#[test]
+fn zeros_in_the_middle_are_damage_too() {
+    let disk = Disk::new();
+    let (mut log, _) = open(&disk).unwrap();
+    for seq in 1..=3 {
+        log.append(&synced(put(seq, 10))).unwrap();
+    }
+    let record = usize::try_from(log.stats().bytes / 3).unwrap();
+    disk.tamper("0000000001.log", |bytes| {
+        bytes[SEGMENT_HEADER..SEGMENT_HEADER + record].fill(0);
+    });
+    assert!(matches!(open(&disk), Err(LogError::Corrupt { .. })));
+}
+
+#[test]
+fn segments_follow_each_other_and_a_missing_or_damaged_one_is_noticed() {
+    let disk = Disk::new();
+    let (mut log, _) = open(&disk).unwrap();
+    log.append(&synced(define())).unwrap();
+    for seq in 1..=12 {
+        log.append(&synced(put(seq, 300))).unwrap();
+    }
+    assert!(log.stats().segments >= 3, "{:?}", log.stats());
+    let (_, entries) = open(&disk.after_power_loss(0)).unwrap();
+    let expected: Vec<Entry> = (1..=12).map(|seq| put(seq, 300)).collect();
+    assert_eq!(
+        without_repeats(&entries),
+        expected.iter().collect::<Vec<_>>()
+    );
+
+    let missing = disk.after_crash();
+    missing.remove_file("0000000002.log");
+    let Err(LogError::Corrupt { file, .. }) = open(&missing) else {
+        panic!("not noticed")
+    };
+    assert!(file.ends_with("0000000002.log"));
+
+    let damaged = disk.after_crash();
+    damaged.tamper("0000000001.log", |bytes| bytes[SEGMENT_HEADER + 900] ^= 1);
+    let Err(LogError::Corrupt { file, .. }) = open(&damaged) else {
+        panic!("not noticed")
+    };
+    assert!(file.ends_with("0000000001.log"));
+
+    let headless = disk.after_crash();
+    headless.tamper("0000000002.log", |bytes| bytes[3] ^= 1);
+    let Err(LogError::Corrupt { file, .. }) = open(&headless) else {
+        panic!("not noticed")
+    };
+    assert!(file.ends_with("0000000002.log"));
+}
+
+#[test]
+fn a_drained_log_shrinks_to_what_is_written_now_and_keeps_its_definitions() {
+    let disk = Disk::new();
+    let (mut log, _) = open(&disk).unwrap();
+    log.append(&[unit(1, true, Entry::Boot(7)), unit(2, true, define())])
+        .unwrap();
+    for seq in 1..=60 {
+        log.append(&synced(put(seq, 300))).unwrap();
+        log.append(&synced(ack(seq))).unwrap();
+        assert!(log.stats().segments <= 2, "{:?}", log.stats());
+    }
+    let files = disk.names();
+    assert!(files.len() <= 3, "{files:?}");
+    let (log, entries) = open(&disk.after_power_loss(0)).unwrap();
+    assert!(entries.contains(&Entry::Boot(7)) && entries.contains(&define()));
+    assert!(log.stats().segments <= 2);
+}
+
+#[test]
+fn one_old_message_does_not_keep_all_segments() {
+    let disk = Disk::new();
+    let (mut log, _) = open(&disk).unwrap();
+    log.append(&synced(define())).unwrap();
+    log.append(&synced(put(1, 100))).unwrap();
+    let mut moves = 0;
+    for seq in 2..=100 {
+        log.append(&synced(put(seq, 300))).unwrap();
+        log.append(&synced(ack(seq))).unwrap();
+        let stale = log.stale();
+        if stale.contains(&(id(1), QUEUE)) {
+            moves += 1;
+            log.append(&synced(put(1, 100))).unwrap();
+        }
+        assert!(
+            log.stats().segments <= SMALL.few_segments + 1,
+            "{:?}",
+            log.stats()
+        );
+    }
+    assert!(moves > 1);
+    let (_, entries) = open(&disk.after_power_loss(0)).unwrap();
+    assert!(entries.contains(&put(1, 100)));
+}
+
+#[test]
+fn a_full_disk_is_known_before_it_hurts_and_is_forgotten_when_it_is_not() {
+    let disk = Disk::new();
+    let (mut log, _) = open(&disk).unwrap();
+    disk.set_full(true);
+    let mut seq = 0;
+    while log.has_room() {
+        seq += 1;
+        log.append(&synced(put(seq, 300))).unwrap();
+    }
+    // A whole segment is left for acknowledgements.
+    for seq in 1..=seq {
+        log.append(&synced(ack(seq))).unwrap();
+    }
+    assert!(!log.has_room());
+    disk.set_full(false);
+    log.make_room();
+    assert!(log.has_room());
+    for seq in 100..120 {
+        log.append(&synced(put(seq, 300))).unwrap();
+    }
+}
+
+#[test]
+fn a_record_longer_than_a_segment_is_written_all_the_same() {
+    let disk = Disk::new();
+    let (mut log, _) = open(&disk).unwrap();
+    for seq in 1..=3 {
+        log.append(&synced(put(seq, 5000))).unwrap();
+    }
+    let (_, entries) = open(&disk.after_power_loss(0)).unwrap();
+    assert_eq!(without_repeats(&entries).len(), 3);
+}
+
+#[test]
+fn power_lost_while_segments_change_loses_nothing() {
+    // Every sync is the last one before the power goes, once.
+    for syncs in 0..40 {
+        let disk = Disk::new();
+        let (mut log, _) = open(&disk).unwrap();
+        disk.fail_sync_after(syncs);
+        let mut promised = 0;
+        for seq in 1..=20 {
+            if log.append(&synced(put(seq, 300))).is_err() {
+                break;
+            }
+            promised = seq;
+        }
+        for survivors in [0, 7, 200, usize::MAX] {
+            let (_, entries) = open(&disk.after_power_loss(survivors)).unwrap();
+            let found = without_repeats(&entries).len() as u64;
+            assert!(
+                found >= promised && found <= promised + 1,
+                "{syncs}: {found} of {promised}"
+            );
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! What is true between any two steps, recounted from the queues.
+
+use std::collections::BTreeSet;
+
+use crate::core::{
+    Core,
+    queue::{QueueKind, SortKey, State},
+};
+
+pub(crate) fn check(core: &Core) {
+    let (mut messages, mut bytes, mut in_flight) = (0, 0, 0);
+    let (mut due, mut expiry) = (BTreeSet::new(), BTreeSet::new());
+    for (queue_id, queue) in &core.queues {
+        let mut ready = BTreeSet::new();
+        for (id, held) in &queue.messages {
+            messages += 1;
+            match held.state {
+                State::Ready => {
+                    ready.insert(SortKey::of(&held.message));
+                }
+                State::Scheduled(at) => {
+                    due.insert((at, *queue_id, *id));
+                }
+                State::InFlight(delivery) => {
+                    in_flight += 1;
+                    let session = core
+                        .sessions
+                        .values()
+                        .find(|s| s.flights.contains_key(&delivery));
+                    let flight = session.expect("in nobody's hands").flights[&delivery];
+                    assert_eq!((flight.queue, flight.message), (*queue_id, *id));
+                }
+            }
+            if let Some(at) = held.message.expires_at
+                && !matches!(held.state, State::InFlight(_))
+            {
+                expiry.insert((at, *queue_id, *id));
+                assert!(at > core.now, "expired and still there");
+            }
+            assert!(!held.stored || queue.kind.is_lasting());
+        }
+        assert_eq!(queue.ready, ready);
+        let size: u64 = queue
+            .messages
+            .values()
+            .map(|held| held.message.size())
+            .sum();
+        assert_eq!(queue.bytes, size);
+        if !matches!(queue.kind, QueueKind::Plain { .. }) {
+            bytes += size;
+        }
+        assert!(
+            !queue.kind.ends_unused() || !queue.consumers.is_empty(),
+            "kept for nobody"
+        );
+        let idle = queue
+            .consumers
+            .iter()
+            .any(|consumer| consumer.in_flight < consumer.prefetch);
+        assert!(
+            !idle || queue.ready.is_empty(),
+            "a message and its taker don't meet"
+        );
+        for consumer in &queue.consumers {
+            let session = &core.sessions[&consumer.connection];
+            let flights = session.flights_of(consumer.subscription).len();
+            assert_eq!(usize::try_from(consumer.in_flight).unwrap(), flights);
+            assert!(consumer.in_flight <= consumer.prefetch);
+            assert_eq!(
+                session.subscriptions[&consumer.subscription].queue,
+                *queue_id
+            );
+        }
+    }
+    assert_eq!((core.held_messages, core.in_flight), (messages, in_flight));
+    assert_eq!(core.held_bytes, bytes);
+    assert_eq!(core.due, due);
+    assert!(core.expiry.is_superset(&expiry));
+    let flights: usize = core
+        .sessions
+        .values()
+        .map(|session| session.flights.len())
+        .sum();
+    assert_eq!(flights, in_flight);
+    let subscriptions: usize = core.sessions.values().map(|s| s.subscriptions.len()).sum();
+    let consumers: usize = core
+        .queues
+        .values()
+        .map(|queue| queue.consumers.len())
+        .sum();
+    assert_eq!(subscriptions, consumers);
+}
