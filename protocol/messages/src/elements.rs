@@ -335,3 +335,57 @@ impl Content for ResultingAuditTrails {
         }
     }
 }
+
+#[cfg(test)]
+mod samples {
+    use super::*;
+    use crate::sample::{Sample, Source, repeated, required};
+
+    impl Sample for FileIdsData {
+        fn sample(source: &mut Source) -> Self {
+            Self {
+                items: repeated(source),
+            }
+        }
+    }
+
+    impl Sample for FileIds {
+        fn sample(source: &mut Source) -> Self {
+            if required(source) {
+                Self::File(required(source))
+            } else {
+                Self::All
+            }
+        }
+    }
+
+    impl Sample for ResultingChecksums {
+        fn sample(source: &mut Source) -> Self {
+            if required(source) {
+                Self::Address(required(source))
+            } else {
+                Self::Items(repeated(source))
+            }
+        }
+    }
+
+    impl Sample for ResultingFileIds {
+        fn sample(source: &mut Source) -> Self {
+            match source.byte() % 3 {
+                0 => Self::Empty,
+                1 => Self::Address(required(source)),
+                _ => Self::Data(required(source)),
+            }
+        }
+    }
+
+    impl Sample for ResultingAuditTrails {
+        fn sample(source: &mut Source) -> Self {
+            if required(source) {
+                Self::Address(required(source))
+            } else {
+                Self::Events(repeated(source))
+            }
+        }
+    }
+}

@@ -53,6 +53,23 @@ impl Header {
     }
 }
 
+#[cfg(test)]
+impl crate::sample::Sample for Header {
+    fn sample(source: &mut crate::sample::Source) -> Self {
+        use crate::sample::{optional, required};
+
+        Self {
+            version: required(source),
+            correlation_id: required(source),
+            collection_id: optional(source),
+            destination: required(source),
+            reply_to: required(source),
+            from: required(source),
+            to: optional(source),
+        }
+    }
+}
+
 elements! {
     /// How an operation went (element `ResponseInfo`).
     ResponseInfo {

@@ -45,6 +45,8 @@ pub mod properties;
 pub mod put_file;
 pub mod replace_file;
 pub mod results;
+#[cfg(test)]
+mod sample;
 pub mod timestamp;
 pub mod version;
 mod xml;

@@ -43,6 +43,13 @@ macro_rules! enumeration {
                 f.write_str(self.as_str())
             }
         }
+
+        #[cfg(test)]
+        impl $crate::sample::Sample for $name {
+            fn sample(source: &mut $crate::sample::Source) -> Self {
+                source.pick(Self::ALL)
+            }
+        }
     };
 }
 
@@ -91,6 +98,13 @@ macro_rules! elements {
 
             fn write(&self, writer: &mut $crate::xml::writer::Writer) {
                 $( writer.$card($element, &self.$field); )*
+            }
+        }
+
+        #[cfg(test)]
+        impl $crate::sample::Sample for $name {
+            fn sample(source: &mut $crate::sample::Source) -> Self {
+                Self { $( $field: $crate::sample::$card(source), )* }
             }
         }
     )*};
@@ -166,6 +180,16 @@ macro_rules! messages {
 
             fn file_id(&self) -> Option<&$crate::ids::FileId> {
                 None $( .or_else(|| child_file!($card self.$field)) )*
+            }
+        }
+
+        #[cfg(test)]
+        impl $crate::sample::Sample for $name {
+            fn sample(source: &mut $crate::sample::Source) -> Self {
+                Self {
+                    header: $crate::sample::required(source),
+                    $( $field: $crate::sample::$card(source), )*
+                }
             }
         }
     };

@@ -56,6 +56,16 @@ macro_rules! result_documents {
                 }
             }
 
+            #[cfg(test)]
+            impl crate::sample::Sample for $name {
+                fn sample(source: &mut crate::sample::Source) -> Self {
+                    Self {
+                        version: crate::sample::required(source),
+                        $( $field: crate::sample::$card(source), )*
+                    }
+                }
+            }
+
             impl From<$name> for ResultDocument {
                 fn from(document: $name) -> Self {
                     Self::$name(document)
@@ -67,6 +77,17 @@ macro_rules! result_documents {
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum ResultDocument {
             $( #[doc = concat!("Root element `", $root, "`.")] $name($name), )*
+        }
+
+        #[cfg(test)]
+        impl crate::sample::Sample for ResultDocument {
+            fn sample(source: &mut crate::sample::Source) -> Self {
+                let roots = [$($root),*];
+                match source.pick(&roots) {
+                    $( $root => Self::$name(crate::sample::required(source)), )*
+                    _ => panic!("one of the roots"),
+                }
+            }
         }
 
         impl ResultDocument {

@@ -76,3 +76,11 @@ fn a_message_is_no_result_document() {
     );
     assert_eq!(error.known.message_type.as_deref(), Some("PutFileRequest"));
 }
+
+impl crate::sample::Sample for FileIdsParameterData {
+    fn sample(source: &mut crate::sample::Source) -> Self {
+        Self {
+            file_ids: crate::sample::repeated(source),
+        }
+    }
+}
