@@ -33,10 +33,10 @@ impl FrameLimits {
     pub const fn before_connect() -> Self {
         Self {
             command: 32,
-            header_line: 16 << 10,
+            header_line: 12 << 10,
             headers: 64,
-            head: 16 << 10,
-            body: 0,
+            head: 12 << 10,
+            body: 4 << 10,
         }
     }
 }

@@ -1,1 +1,73 @@
+//! The server, seen from its clients.
 
+mod clients;
+mod hostile;
+mod sessions;
+
+use std::net::SocketAddr;
+
+use pillarbox_messages::{Destination, clock::SystemClock};
+use tempfile::TempDir;
+
+use super::{StompLimits, StompServer};
+use crate::{Broker, BrokerOptions, ClientTemplates, stomp::testing::Peer};
+
+/// A queue manager and its server. It has queue `q`, topic `t`, and topics whose names start with `client`.
+struct Site {
+    broker: Broker,
+    server: StompServer,
+    directory: TempDir,
+}
+
+impl Site {
+    async fn start(limits: StompLimits) -> Self {
+        let directory = TempDir::new().unwrap();
+        let broker = open(&directory).await;
+        let listen = [SocketAddr::from(([127, 0, 0, 1], 0))];
+        let server = StompServer::start(&listen, broker.clone(), limits)
+            .await
+            .unwrap();
+        Self {
+            broker,
+            server,
+            directory,
+        }
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.server.local_addrs()[0]
+    }
+
+    async fn dial(&self) -> Peer {
+        Peer::dial(self.address()).await
+    }
+
+    async fn connect(&self, client_id: &str) -> Peer {
+        Peer::connect(self.address(), client_id).await
+    }
+
+    /// Stops everything and starts it anew at the same address, over the same directory.
+    async fn restart(self) -> Self {
+        let address = self.address();
+        self.server.shutdown().await;
+        self.broker.shutdown().await;
+        let broker = open(&self.directory).await;
+        let limits = StompLimits::default();
+        let server = StompServer::start(&[address], broker.clone(), limits)
+            .await
+            .unwrap();
+        Self {
+            broker,
+            server,
+            directory: self.directory,
+        }
+    }
+}
+
+async fn open(directory: &TempDir) -> Broker {
+    let mut options = BrokerOptions::new(directory.path(), SystemClock::shared());
+    options.destinations = vec![Destination::queue("q"), Destination::topic("t")];
+    options.client_templates =
+        ClientTemplates::new(|destination| destination.name().starts_with("client"));
+    Broker::open(options).await.unwrap()
+}
