@@ -1,1 +1,5 @@
-fn main() {}
+//! The `pillarbox` program.
+
+fn main() -> std::process::ExitCode {
+    pillarbox::main(std::env::args_os())
+}

@@ -75,6 +75,9 @@ pub enum PillarError {
         /// What the operating system said.
         source: io::Error,
     },
+    /// The process ends before it has started.
+    #[error("the pillar's start was interrupted")]
+    Interrupted,
     /// The bus refuses it.
     #[error("pillar '{pillar}': {source}")]
     Bus {
@@ -102,7 +105,9 @@ impl Pillar {
     pub async fn start(options: PillarOptions) -> Result<Self, PillarError> {
         let id = options.settings.id.clone();
         let bus = options.bus.clone();
-        let context = Arc::new(open(options)?);
+        // Directories and databases: not on a thread that others wait for.
+        let opened = tokio::task::spawn_blocking(move || open(options)).await;
+        let context = Arc::new(opened.unwrap_or_else(|_| Err(PillarError::Interrupted))?);
         let pillar = Self {
             context,
             workers: KeyedWorkers::new(WORKERS),

@@ -1,0 +1,205 @@
+//! What `-C`, `-R` and `-S` mean: the same as to the Java clients, with mistakes found before anything is sent.
+
+use pillarbox_messages::{ChecksumSpec, ChecksumType, HexBinary};
+
+use crate::{args::ChecksumArgs, failure::Failure};
+
+/// A checksum to ask for, and what the user should be told about how it was understood.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ChecksumRequest {
+    pub(crate) spec: ChecksumSpec,
+    pub(crate) notice: Option<String>,
+}
+
+/// The checksum that `-R` and `-S` ask for; `None` without either.
+///
+/// With a salt, a plain type becomes its HMAC (`default` if no type is given); without one, an HMAC type becomes
+/// the plain one, with a notice.
+///
+/// # Errors
+/// An unknown type, `OTHER`, or a salt that isn't hex.
+pub(crate) fn requested(
+    args: &ChecksumArgs,
+    default: ChecksumType,
+) -> Result<Option<ChecksumRequest>, Failure> {
+    let named = args
+        .checksum_type
+        .as_deref()
+        .map(checksum_type)
+        .transpose()?;
+    let salt = args
+        .salt
+        .as_deref()
+        .map(|text| hex("-S", text))
+        .transpose()?;
+    let salt = salt.filter(|salt| !salt.as_bytes().is_empty());
+    Ok(match (named, salt) {
+        (None, None) => None,
+        (named, Some(salt)) => {
+            let checksum_type = with_hmac(named.unwrap_or(default));
+            Some(ChecksumRequest {
+                spec: spec(checksum_type, Some(salt)),
+                notice: None,
+            })
+        }
+        (Some(named), None) => {
+            let plain = without_hmac(named);
+            let notice = (plain != named).then(|| {
+                format!("{named} needs a salt (-S HEX); asking for {plain}, which needs none")
+            });
+            Some(ChecksumRequest {
+                spec: spec(plain, None),
+                notice,
+            })
+        }
+    })
+}
+
+/// The checksum value that `-C` gives, which must have the length of `checksum_type`'s values.
+///
+/// # Errors
+/// If it is no hex, or of another length.
+pub(crate) fn value(text: &str, checksum_type: ChecksumType) -> Result<HexBinary, Failure> {
+    let value = hex("-C", text)?;
+    let expected = digest_length(checksum_type);
+    let given = value.as_bytes().len();
+    if expected.is_some_and(|expected| expected != given) {
+        return Err(Failure::usage(format!(
+            "-C '{text}': a {checksum_type} checksum has {} hex digits, this has {}",
+            expected.unwrap_or_default() * 2,
+            given * 2
+        )));
+    }
+    Ok(value)
+}
+
+fn hex(option: &str, text: &str) -> Result<HexBinary, Failure> {
+    text.parse::<HexBinary>().map_err(|error| {
+        Failure::usage(format!(
+            "{option} '{text}': {error}; give an even number of hex digits (0-9, a-f)"
+        ))
+    })
+}
+
+fn checksum_type(text: &str) -> Result<ChecksumType, Failure> {
+    text.to_ascii_uppercase()
+        .parse()
+        .ok()
+        .filter(|named| *named != ChecksumType::Other)
+        .ok_or_else(|| {
+            Failure::usage(format!(
+                "-R '{text}' is no checksum type; known are MD5, SHA1, SHA256, SHA384, SHA512, and these with HMAC_ before them"
+            ))
+        })
+}
+
+fn spec(checksum_type: ChecksumType, checksum_salt: Option<HexBinary>) -> ChecksumSpec {
+    ChecksumSpec {
+        checksum_type,
+        checksum_salt,
+        other_checksum_type: None,
+    }
+}
+
+/// Bytes of a value of this type; `None` for `OTHER`.
+const fn digest_length(checksum_type: ChecksumType) -> Option<usize> {
+    match checksum_type {
+        ChecksumType::Md5 | ChecksumType::HmacMd5 => Some(16),
+        ChecksumType::Sha1 | ChecksumType::HmacSha1 => Some(20),
+        ChecksumType::Sha256 | ChecksumType::HmacSha256 => Some(32),
+        ChecksumType::Sha384 | ChecksumType::HmacSha384 => Some(48),
+        ChecksumType::Sha512 | ChecksumType::HmacSha512 => Some(64),
+        ChecksumType::Other => None,
+    }
+}
+
+const fn with_hmac(checksum_type: ChecksumType) -> ChecksumType {
+    match checksum_type {
+        ChecksumType::Md5 => ChecksumType::HmacMd5,
+        ChecksumType::Sha1 => ChecksumType::HmacSha1,
+        ChecksumType::Sha256 => ChecksumType::HmacSha256,
+        ChecksumType::Sha384 => ChecksumType::HmacSha384,
+        ChecksumType::Sha512 => ChecksumType::HmacSha512,
+        other => other,
+    }
+}
+
+const fn without_hmac(checksum_type: ChecksumType) -> ChecksumType {
+    match checksum_type {
+        ChecksumType::HmacMd5 => ChecksumType::Md5,
+        ChecksumType::HmacSha1 => ChecksumType::Sha1,
+        ChecksumType::HmacSha256 => ChecksumType::Sha256,
+        ChecksumType::HmacSha384 => ChecksumType::Sha384,
+        ChecksumType::HmacSha512 => ChecksumType::Sha512,
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(
+        checksum_type: Option<&str>,
+        salt: Option<&str>,
+    ) -> Result<Option<ChecksumRequest>, Failure> {
+        let args = ChecksumArgs {
+            checksum_type: checksum_type.map(str::to_owned),
+            salt: salt.map(str::to_owned),
+        };
+        requested(&args, ChecksumType::Md5)
+    }
+
+    fn asked(checksum_type: Option<&str>, salt: Option<&str>) -> (ChecksumType, bool, bool) {
+        let request = ask(checksum_type, salt).unwrap().unwrap();
+        let spec = request.spec;
+        (
+            spec.checksum_type,
+            spec.checksum_salt.is_some(),
+            request.notice.is_some(),
+        )
+    }
+
+    #[test]
+    fn salt_and_type_as_the_java_clients_take_them() {
+        assert_eq!(ask(None, None).unwrap(), None);
+        assert_eq!(
+            asked(Some("sha1"), None),
+            (ChecksumType::Sha1, false, false)
+        );
+        assert_eq!(
+            asked(Some("hmac_md5"), Some("abcd")),
+            (ChecksumType::HmacMd5, true, false)
+        );
+        assert_eq!(
+            asked(Some("MD5"), Some("abcd")),
+            (ChecksumType::HmacMd5, true, false)
+        );
+        assert_eq!(
+            asked(None, Some("abcd")),
+            (ChecksumType::HmacMd5, true, false)
+        );
+        assert_eq!(
+            asked(Some("HMAC_SHA256"), None),
+            (ChecksumType::Sha256, false, true)
+        );
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (checksum_type, salt) in [
+            (None, Some("abc")),
+            (None, Some("zz")),
+            (Some("OTHER"), None),
+            (Some("CRC32"), None),
+        ] {
+            assert!(
+                ask(checksum_type, salt).is_err(),
+                "{checksum_type:?} {salt:?}"
+            );
+        }
+        assert!(value("xyz", ChecksumType::Md5).is_err());
+        assert!(value("4a37f973b3c9fede0e1fb3f07b65a9", ChecksumType::Md5).is_err());
+        assert!(value("4A37F973B3C9FEDE0E1FB3F07B65A93B", ChecksumType::Md5).is_ok());
+    }
+}

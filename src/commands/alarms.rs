@@ -1,0 +1,103 @@
+//! `pillarbox alarms`.
+
+use chrono::{DateTime, SecondsFormat};
+use pillarbox_alarms::{AlarmFilter, AlarmStore, StoreError, StoredAlarm};
+use pillarbox_messages::CollectionId;
+use serde::Serialize;
+
+use crate::{
+    args::AlarmsListArgs,
+    client_setup::{load_settings, one_line, print},
+    failure::Failure,
+    tables,
+};
+
+/// `alarms list`: what the alarm service of these settings has stored, also while it runs.
+pub(super) fn list(args: &AlarmsListArgs) -> Result<(), Failure> {
+    let (_, node) = load_settings(&args.settings)?;
+    if node.alarms.is_none() {
+        return Err(Failure::usage(format!(
+            "{}: node.toml has no [alarms]; give the settings directory of the process that plays the alarm service",
+            args.settings.display()
+        )));
+    }
+    let filter = AlarmFilter {
+        collection: args.collection.as_deref().map(CollectionId::from),
+        limit: Some(args.limit),
+        ..AlarmFilter::default()
+    };
+    let mut alarms = match AlarmStore::open_read(&AlarmStore::path_in(&node.data)) {
+        Ok(store) => store.list(&filter).map_err(Failure::operation)?,
+        // Nothing has been stored yet.
+        Err(StoreError::Absent { .. }) => Vec::new(),
+        Err(error) => return Err(Failure::operation(error)),
+    };
+    // The newest are chosen, and read like a log.
+    alarms.reverse();
+    let lines: String = if args.json {
+        alarms
+            .iter()
+            .map(|alarm| tables::line(&Line::of(alarm)))
+            .collect()
+    } else {
+        std::iter::once(HEADING.to_owned())
+            .chain(alarms.iter().map(row))
+            .collect()
+    };
+    print(&lines)
+}
+
+fn row(alarm: &StoredAlarm) -> String {
+    format!(
+        "{} \t{} \t{} \t{} \t{} \t{} \t{}\n",
+        time(alarm.last_raised_ms),
+        alarm.count,
+        alarm.raiser,
+        alarm.code,
+        alarm.collection.as_ref().map_or("-", AsRef::as_ref),
+        alarm.file.as_ref().map_or("-", AsRef::as_ref),
+        one_line(&alarm.text),
+    )
+}
+
+/// One row of `alarms list --json`.
+#[derive(Debug, Serialize)]
+struct Line<'a> {
+    id: i64,
+    raiser: &'a str,
+    code: &'a str,
+    text: &'a str,
+    collection_id: Option<&'a str>,
+    file_id: Option<&'a str>,
+    count: u64,
+    first_raised: String,
+    last_raised: String,
+    last_received: String,
+}
+
+impl<'a> Line<'a> {
+    fn of(alarm: &'a StoredAlarm) -> Self {
+        Self {
+            id: alarm.id,
+            raiser: alarm.raiser.as_str(),
+            code: alarm.code.as_str(),
+            text: &alarm.text,
+            collection_id: alarm.collection.as_ref().map(AsRef::as_ref),
+            file_id: alarm.file.as_ref().map(AsRef::as_ref),
+            count: alarm.count,
+            first_raised: time(alarm.first_raised_ms),
+            last_raised: time(alarm.last_raised_ms),
+            last_received: time(alarm.last_received_ms),
+        }
+    }
+}
+
+/// RFC 3339, in UTC.
+fn time(ms: i64) -> String {
+    DateTime::from_timestamp_millis(ms).map_or_else(
+        || ms.to_string(),
+        |time| time.to_rfc3339_opts(SecondsFormat::Millis, true),
+    )
+}
+
+const HEADING: &str = "Time: \tCount: \tRaiser: \tCode: \tCollection: \tFileID: \tText:\n";

@@ -1,0 +1,60 @@
+//! `pillarbox node`: plays the roles of a node.toml until it is told to stop.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use pillarbox_alarms::AlarmServiceError;
+use pillarbox_bus::BusError;
+use pillarbox_pillar::PillarError;
+use pillarbox_settings::{Node, Repository};
+use tracing::info;
+
+use crate::{
+    args::NodeArgs,
+    client_setup::{load_settings, print},
+    failure::Failure,
+    node::{NodeError, RunningNode},
+    signals,
+};
+
+pub(super) async fn run(args: NodeArgs) -> Result<(), Failure> {
+    let Some(running) = start_from(&args.settings).await? else {
+        return Ok(());
+    };
+    print("ready\n")?;
+    signals::stop().await?;
+    info!("stopping");
+    running.shutdown(GRACE).await;
+    Ok(())
+}
+
+/// Starts the roles of a settings directory; `None` if the process was told to stop meanwhile.
+///
+/// # Errors
+/// Settings that are wrong, or a role that can't start.
+pub(super) async fn start_from(directory: &Path) -> Result<Option<RunningNode>, Failure> {
+    let (repository, node) = load_settings(directory)?;
+    start(Arc::new(repository), &node).await
+}
+
+async fn start(repository: Arc<Repository>, node: &Node) -> Result<Option<RunningNode>, Failure> {
+    tokio::select! {
+        started = RunningNode::start(repository, node) => started.map(Some).map_err(not_started),
+        stopped = signals::stop() => stopped.map(|()| None),
+    }
+}
+
+/// What a bus said once it was reached is a failed operation; all else can be put right in the settings or on
+/// this machine.
+fn not_started(error: NodeError) -> Failure {
+    match &error {
+        NodeError::Pillar(PillarError::Bus { .. })
+        | NodeError::Alarms(AlarmServiceError::Subscribe { .. })
+        | NodeError::Bus(
+            BusError::ClientIdInUse(_) | BusError::Unreachable { .. } | BusError::Refused { .. },
+        ) => Failure::operation(error),
+        _ => Failure::usage(error),
+    }
+}
+
+/// How long requests in hand may take when the process is told to stop.
+pub(super) const GRACE: Duration = Duration::from_millis(1500);

@@ -1,0 +1,73 @@
+//! The command line of Pillarbox, and the node that it starts.
+//!
+//! Wiring only: it reads arguments and settings, puts the parts together, and shows people what they do. It
+//! decides nothing about the protocol, the bus or the archive.
+//!
+//! Modules: [`args`] the words of the command line; [`node`] the roles of one process; [`failure`] how a command
+//! fails; [`data_directory`] the lock on what a process keeps; internally `commands` (one per subcommand),
+//! `connecting`, `checksum_args`, `client_setup`, `logging`, `progress`, `signals`, `starter` and `tables`.
+
+pub mod args;
+mod checksum_args;
+mod client_setup;
+mod commands;
+mod connecting;
+pub mod data_directory;
+pub mod failure;
+mod logging;
+pub mod node;
+mod progress;
+mod signals;
+mod starter;
+mod tables;
+
+use std::{ffi::OsString, process::ExitCode};
+
+use clap::{Parser as _, error::ErrorKind};
+
+use crate::{args::Cli, failure::Failure};
+
+/// Runs the program with these arguments, the first of which is its name.
+pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error),
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build();
+    let result = match runtime {
+        Ok(runtime) => runtime.block_on(commands::run(cli)),
+        Err(error) => Err(Failure::operation(format!("no threads to run on: {error}"))),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+/// Help and version as asked for; a mistake in one line.
+fn refuse(error: &clap::Error) -> ExitCode {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            // A closed pipe is no failure of ours.
+            let _ = error.print();
+            ExitCode::SUCCESS
+        }
+        _ => Failure::usage(one_line(error)).report(),
+    }
+}
+
+/// What is wrong, without the usage that clap prints below it.
+fn one_line(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let cause: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"))
+        .filter(|line| !line.is_empty())
+        .collect();
+    let cause = cause.join(" ");
+    let cause = cause.strip_prefix("error: ").unwrap_or(&cause);
+    format!("{cause}; see 'pillarbox --help' or 'pillarbox COMMAND --help'")
+}

@@ -1,0 +1,244 @@
+//! A node: the roles of one process, started in the order in which they need each other.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use pillarbox_alarms::{AlarmService, AlarmServiceError, AlarmServiceOptions};
+use pillarbox_bus::{
+    Broker, BrokerOptions, Bus, BusError, ClientTemplates, StompLimits, StompServer,
+};
+use pillarbox_exchange::{
+    AddressPolicy, ClientOptions, ExchangeClient, ExchangeError, ExchangeServer, ServerOptions,
+};
+use pillarbox_messages::{
+    ComponentId,
+    clock::{SharedClock, SystemClock},
+};
+use pillarbox_pillar::{Pillar, PillarError, PillarOptions};
+use pillarbox_settings::{BusUrl, Node, PillarNode, Repository};
+use thiserror::Error;
+use tokio::task::JoinSet;
+use tracing::info;
+
+use crate::{
+    connecting::Route,
+    data_directory::{DataDirectory, DataDirectoryError},
+};
+
+/// The running roles of one process.
+#[derive(Debug)]
+pub struct RunningNode {
+    route: Route,
+    broker: Option<Broker>,
+    stomp: Option<StompServer>,
+    exchange: Option<ExchangeServer>,
+    pillars: Vec<Pillar>,
+    alarms: Option<AlarmService>,
+    _data: DataDirectory,
+}
+
+/// Why a node can't start.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum NodeError {
+    /// node.toml names no role.
+    #[error(
+        "node.toml gives this process no role; add [[pillars]], [bus_server], [exchange_server] or [alarms]"
+    )]
+    NoRole,
+    /// Another process has the data directory, or it can't be used.
+    #[error(transparent)]
+    Data(#[from] DataDirectoryError),
+    /// The bus can't be served or reached.
+    #[error(transparent)]
+    Bus(#[from] BusError),
+    /// The file exchange can't be served or used.
+    #[error(transparent)]
+    Exchange(#[from] ExchangeError),
+    /// A pillar can't start.
+    #[error(transparent)]
+    Pillar(#[from] PillarError),
+    /// The alarm service can't start.
+    #[error(transparent)]
+    Alarms(#[from] AlarmServiceError),
+}
+
+impl RunningNode {
+    /// Starts the roles: bus and exchange first, then what works over them. Waits for a bus elsewhere as long
+    /// as it takes. When this returns, every role has subscribed.
+    ///
+    /// # Errors
+    /// What keeps a role from starting; those that had started are stopped.
+    pub async fn start(repository: Arc<Repository>, node: &Node) -> Result<Self, NodeError> {
+        if !node.plays_a_role() {
+            return Err(NodeError::NoRole);
+        }
+        let data = DataDirectory::open(&node.data)?;
+        let clock = SystemClock::shared();
+        let broker = match serves_bus(&repository, node) {
+            true => Some(open_broker(&repository, node, data.path(), &clock).await?),
+            false => None,
+        };
+        let route = match &broker {
+            Some(broker) => Route::Here(broker.clone()),
+            None => route_elsewhere(node.effective_bus_url(&repository))?,
+        };
+        let mut running = Self {
+            route,
+            broker,
+            stomp: None,
+            exchange: None,
+            pillars: Vec::new(),
+            alarms: None,
+            _data: data,
+        };
+        match running.start_roles(repository, node, &clock).await {
+            Ok(()) => Ok(running),
+            Err(error) => {
+                running.shutdown(Duration::ZERO).await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn start_roles(
+        &mut self,
+        repository: Arc<Repository>,
+        node: &Node,
+        clock: &SharedClock,
+    ) -> Result<(), NodeError> {
+        if let (Some(broker), Some(server)) = (&self.broker, &node.bus_server) {
+            let limits = StompLimits::default();
+            let server = StompServer::start(&server.listen, broker.clone(), limits).await?;
+            info!(addresses = ?server.local_addrs(), "bus server ready");
+            self.stomp = Some(server);
+        }
+        if let Some(server) = &node.exchange_server {
+            let directory = node.data.join("exchange");
+            let mut options = ServerOptions::new(server.listen, directory, &*server.public_url);
+            options.expiry = server.expiry;
+            options.maximum_file_bytes = server.maximum_file_size;
+            options.clock = SharedClock::clone(clock);
+            self.exchange = Some(ExchangeServer::start(options).await?);
+            info!(address = %server.listen, "exchange server ready");
+        }
+        let exchange = exchange_client(&repository, node)?;
+        for settings in &node.pillars {
+            let pillar = self
+                .start_pillar(&repository, node, settings, &exchange, clock)
+                .await?;
+            self.pillars.push(pillar);
+        }
+        if let Some(alarms) = &node.alarms {
+            let bus = self.route.connect_patiently(&alarms.id).await?;
+            let options = AlarmServiceOptions {
+                id: alarms.id.clone(),
+                repository,
+                bus,
+                data: node.data.clone(),
+                clock: SharedClock::clone(clock),
+            };
+            self.alarms = Some(AlarmService::start(options).await?);
+        }
+        Ok(())
+    }
+
+    async fn start_pillar(
+        &self,
+        repository: &Arc<Repository>,
+        node: &Node,
+        settings: &PillarNode,
+        exchange: &ExchangeClient,
+        clock: &SharedClock,
+    ) -> Result<Pillar, NodeError> {
+        let options = PillarOptions {
+            settings: settings.clone(),
+            repository: Arc::clone(repository),
+            bus: self.route.connect_patiently(&settings.id).await?,
+            exchange: exchange.clone(),
+            data: node.data.join("pillars").join(settings.id.as_str()),
+            clock: SharedClock::clone(clock),
+        };
+        Ok(Pillar::start(options).await?)
+    }
+
+    /// A connection to this node's bus, for a component of this process.
+    ///
+    /// # Errors
+    /// If the id is in use.
+    pub fn connect(&self, id: &ComponentId) -> Result<Bus, BusError> {
+        self.route.connect(id)
+    }
+
+    /// The queue manager, if this process has one.
+    #[must_use]
+    pub fn broker(&self) -> Option<&Broker> {
+        self.broker.as_ref()
+    }
+
+    /// Stops: pillars finish within `grace` what can be finished, other requests go back to their queue.
+    pub async fn shutdown(self, grace: Duration) {
+        let mut pillars: JoinSet<()> = JoinSet::new();
+        for pillar in self.pillars {
+            pillars.spawn(pillar.shutdown(grace));
+        }
+        if let Some(alarms) = self.alarms {
+            alarms.shutdown().await;
+        }
+        pillars.join_all().await;
+        if let Some(stomp) = self.stomp {
+            stomp.shutdown().await;
+        }
+        if let Some(exchange) = self.exchange {
+            exchange.shutdown().await;
+        }
+        if let Some(broker) = self.broker {
+            broker.shutdown().await;
+        }
+        info!("node stopped");
+    }
+}
+
+/// What a process with these settings fetches and offers files with.
+///
+/// # Errors
+/// Rules or certificates that can't be used.
+pub fn exchange_client(
+    repository: &Repository,
+    node: &Node,
+) -> Result<ExchangeClient, ExchangeError> {
+    let mut options = ClientOptions::new(AddressPolicy {
+        hosts: node.exchange_hosts(repository),
+        file_roots: node.exchange.file_roots.clone(),
+    });
+    options.ca_files.clone_from(&node.exchange.ca_files);
+    ExchangeClient::new(&options)
+}
+
+/// A process with the bus server role has the queue manager, and so has one whose bus is `embedded:`.
+fn serves_bus(repository: &Repository, node: &Node) -> bool {
+    node.bus_server.is_some() || *node.effective_bus_url(repository) == BusUrl::Embedded
+}
+
+fn route_elsewhere(url: &BusUrl) -> Result<Route, BusError> {
+    Route::elsewhere(url).ok_or(BusError::Closed)
+}
+
+async fn open_broker(
+    repository: &Arc<Repository>,
+    node: &Node,
+    data: &Path,
+    clock: &SharedClock,
+) -> Result<Broker, BusError> {
+    let mut options = BrokerOptions::new(data.join("bus"), SharedClock::clone(clock));
+    options.destinations = repository.bus_destinations();
+    options.durable_subscriptions = node
+        .alarms
+        .iter()
+        .flat_map(|alarms| repository.durable_subscriptions(&alarms.id))
+        .map(|it| (it.client_id.to_string(), it.name, it.destination))
+        .collect();
+    let templates = Arc::clone(repository);
+    options.client_templates =
+        ClientTemplates::new(move |destination| templates.fits_client_template(destination));
+    Broker::open(options).await
+}
