@@ -62,6 +62,11 @@ pub(crate) enum Input {
         connection: ConnectionId,
         delivery: DeliveryId,
     },
+    /// A delivery was not handed over, because its message had expired before its turn came.
+    Missed {
+        connection: ConnectionId,
+        delivery: DeliveryId,
+    },
     /// Time has passed.
     Tick,
     /// The log wants these messages written again, so that it can let go of an old segment.
@@ -218,6 +223,12 @@ impl Core {
                 connection,
                 delivery,
             } => self.handed(connection, delivery),
+            Input::Missed {
+                connection,
+                delivery,
+            } => {
+                self.give_back(connection, delivery, consume::Back::Uncounted);
+            }
             Input::Tick => {}
             Input::Relocate { places } => self.relocate(&places),
             Input::Room(room) => self.room = room,

@@ -324,11 +324,8 @@ impl Owner {
         // Whoever is told something finds it in the figures.
         self.publish_stats();
         while let Some(connection) = self.touched.pop_first() {
-            for delivery in self.hand_events(connection) {
-                self.step(Input::Handed {
-                    connection,
-                    delivery,
-                });
+            for input in self.hand_events(connection) {
+                self.step(input);
             }
         }
         self.hand_units();
@@ -344,11 +341,12 @@ impl Owner {
         }
     }
 
-    /// Hands over what may be told; returns the deliveries that are consumed by that.
-    fn hand_events(&mut self, connection: ConnectionId) -> Vec<crate::core::message::DeliveryId> {
-        let mut handed = Vec::new();
+    /// Hands over what may be told; returns what the state machine must know of it.
+    fn hand_events(&mut self, connection: ConnectionId) -> Vec<Input> {
+        let mut inputs = Vec::new();
+        let now = self.clock.now_ms();
         let Some(outbox) = self.outboxes.get_mut(&connection) else {
-            return handed;
+            return inputs;
         };
         while !outbox.full
             && outbox
@@ -363,8 +361,24 @@ impl Owner {
             let Some(posted) = outbox.waiting.pop_front() else {
                 break;
             };
-            if let (true, Event::Deliver { delivery, .. }) = (posted.auto, &posted.event) {
-                handed.push(*delivery);
+            if let Event::Deliver {
+                delivery, message, ..
+            } = &posted.event
+            {
+                let delivery = *delivery;
+                if message.is_expired(now) {
+                    inputs.push(Input::Missed {
+                        connection,
+                        delivery,
+                    });
+                    continue;
+                }
+                if posted.auto {
+                    inputs.push(Input::Handed {
+                        connection,
+                        delivery,
+                    });
+                }
             }
             permit.send(posted.event);
         }
@@ -382,9 +396,9 @@ impl Owner {
                 name: "LIMIT".to_owned(),
                 detail,
             };
-            self.step(Input::Lost { connection, reason });
+            inputs.push(Input::Lost { connection, reason });
         }
-        handed
+        inputs
     }
 
     fn publish_stats(&self) {
