@@ -4,16 +4,14 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
     sync::Arc,
-    time::Duration,
 };
 
-use pillarbox_bus::Bus;
 use pillarbox_component::{Component, ComponentOptions};
 use pillarbox_exchange::{ExchangeClient, OfferSpace};
 use pillarbox_messages::{
-    ChecksumData, CollectionId, ComponentId, CorrelationId, FileId, Timestamp, clock::SharedClock,
+    ChecksumData, CollectionId, ComponentId, CorrelationId, FileId, Timestamp,
 };
-use pillarbox_settings::{Collection, Repository, Sla, Timeouts};
+use pillarbox_settings::{Repository, Timeouts};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{Instrument, info_span};
@@ -26,36 +24,13 @@ use crate::{
     digests::plain_spec,
     error::ClientError,
     mediator::{INBOX_MESSAGES, Mediator, Registration},
+    options::ClientOptions,
     request::{GetChecksums, GetFile, GetFileIds, PutFile, Source},
     running::Running,
     source::examine,
-    task::{Cargo, ConversationTask, EVENTS_WAITING, FOREVER, Surroundings},
-    validate,
+    task::{Cargo, ConversationTask, EVENTS_WAITING, Surroundings},
+    terms::{Terms, limits, millis},
 };
-
-/// What a client is made from.
-#[derive(Clone, Debug)]
-pub struct ClientOptions {
-    /// The repository that it works with.
-    pub repository: Arc<Repository>,
-    /// Its connection, whose client id is its own id.
-    pub bus: Bus,
-    /// How it moves files.
-    pub exchange: ExchangeClient,
-    /// Base URL of the exchange that it offers files on; none: the repository's own.
-    pub exchange_base: Option<String>,
-    /// Its id: see [`passing_id`].
-    pub id: ComponentId,
-    /// Whether answers wait for it while it is away: its subscriptions are durable then. A passing client leaves
-    /// nothing behind.
-    pub named: bool,
-    /// The service level agreement that it works under.
-    pub sla: Option<String>,
-    /// Its time.
-    pub clock: SharedClock,
-    /// How long it waits, if not as long as the settings say. Zero: without limit.
-    pub timeouts: Option<Timeouts>,
-}
 
 /// A client of a repository. Clones share everything.
 ///
@@ -71,6 +46,7 @@ struct Shared {
     offers: Option<OfferSpace>,
     named: bool,
     sla: Option<String>,
+    timeouts: Option<Timeouts>,
     mediator: Mediator,
     conversations: TaskTracker,
     cancel: CancellationToken,
@@ -103,8 +79,7 @@ impl Client {
             });
         }
         let base = exchange_base.or_else(|| repository.exchange_url.clone());
-        let mut component = ComponentOptions::client(id, sla.as_deref(), repository, bus, clock);
-        component.timeouts = limits(timeouts.unwrap_or(component.timeouts));
+        let component = ComponentOptions::client(id, sla.as_deref(), repository, bus, clock);
         let component = Component::new(component);
         Ok(Self {
             shared: Arc::new(Shared {
@@ -114,6 +89,7 @@ impl Client {
                 offers: base.map(|base| OfferSpace::new(&base)),
                 named,
                 sla,
+                timeouts,
                 conversations: TaskTracker::new(),
                 cancel: CancellationToken::new(),
             }),
@@ -268,13 +244,14 @@ impl Client {
     }
 
     fn terms(&self, collection: &CollectionId) -> Result<Terms, ClientError> {
-        let collection = validate::collection(self.repository(), collection)?;
-        let sla = agreement(collection, self.id(), self.shared.sla.as_deref())?;
-        let pillars = sla.map_or(&collection.pillars, |sla| &sla.pillars);
-        Ok(Terms {
-            collection: collection.id.clone(),
-            pillars: pillars.iter().cloned().collect(),
-        })
+        let mut terms = Terms::of(
+            self.repository(),
+            collection,
+            self.id(),
+            self.shared.sla.as_deref(),
+        )?;
+        terms.timeouts = limits(self.shared.timeouts.unwrap_or(terms.timeouts));
+        Ok(terms)
     }
 
     async fn start<P: Procedure>(
@@ -291,6 +268,7 @@ impl Client {
         if terms.pillars.is_empty() {
             return Err(ClientError::NoContributors(terms.collection));
         }
+        let timeouts = terms.timeouts;
         let context = self.context(terms, file);
         let correlation = context.correlation.clone();
         let (inbox, arriving) = mpsc::channel(INBOX_MESSAGES);
@@ -323,6 +301,7 @@ impl Client {
             mediator: self.shared.mediator.clone(),
             cancel: cancel.clone(),
             acknowledges: self.shared.named,
+            timeouts,
         };
         let conversation = Conversation::new(context, procedure);
         let task = ConversationTask::new(conversation, surroundings, cargo, sender);
@@ -339,7 +318,6 @@ impl Client {
 
     fn context(&self, terms: Terms, file: Option<FileId>) -> Context {
         let component = &self.shared.component;
-        let timeouts = component.timeouts();
         Context {
             correlation: CorrelationId::random(),
             reply_to: component.address(Some(&terms.collection)),
@@ -351,8 +329,8 @@ impl Client {
             file,
             from: component.id().clone(),
             expected: terms.pillars,
-            identification_timeout_ms: millis(timeouts.identification),
-            operation_timeout_ms: millis(timeouts.operation),
+            identification_timeout_ms: millis(terms.timeouts.identification),
+            operation_timeout_ms: millis(terms.timeouts.operation),
         }
     }
 }
@@ -363,77 +341,4 @@ impl fmt::Debug for Client {
             .field("id", self.id())
             .finish_non_exhaustive()
     }
-}
-
-/// Whom a client asks in a collection.
-struct Terms {
-    collection: CollectionId,
-    pillars: BTreeSet<ComponentId>,
-}
-
-/// The agreement that a client works under in a collection: the one it names, else the one that lists it.
-fn agreement<'a>(
-    collection: &'a Collection,
-    client: &ComponentId,
-    named: Option<&str>,
-) -> Result<Option<&'a Sla>, ClientError> {
-    match named {
-        None => Ok(collection.sla_of_client(client)),
-        Some(id) => collection
-            .sla(id)
-            .map(Some)
-            .ok_or_else(|| ClientError::UnknownSla {
-                sla: id.to_owned(),
-                place: format!("the collection '{}'", collection.id),
-            }),
-    }
-}
-
-/// An id for a client that comes by once: host, user and something random, so that no two are alike.
-#[must_use]
-pub fn passing_id() -> ComponentId {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
-    let host = host.or_else(|| std::env::var("HOSTNAME").ok());
-    let user = std::env::var("USER")
-        .or_else(|_| std::env::var("LOGNAME"))
-        .ok();
-    let random = CorrelationId::random();
-    ComponentId::from(format!("{}-{}-{}", word(host), word(user), random.short()))
-}
-
-/// A part of an id that means nothing to any kind of bus, at most 32 characters.
-fn word(text: Option<String>) -> String {
-    let text = text.unwrap_or_default();
-    let plain = |it: char| {
-        if it.is_ascii_alphanumeric() || it == '_' {
-            it
-        } else {
-            '-'
-        }
-    };
-    let word: String = text.trim().chars().take(32).map(plain).collect();
-    if word.is_empty() {
-        "client".to_owned()
-    } else {
-        word
-    }
-}
-
-/// Zero means without limit, and a message may wait as long as its sender.
-fn limits(timeouts: Timeouts) -> Timeouts {
-    let limit = |it: Duration| {
-        if it.is_zero() {
-            FOREVER
-        } else {
-            it.min(FOREVER)
-        }
-    };
-    Timeouts {
-        identification: limit(timeouts.identification),
-        operation: limit(timeouts.operation),
-    }
-}
-
-fn millis(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }

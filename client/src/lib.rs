@@ -15,38 +15,41 @@
 //! * One conversation, one task; no conversation waits for another or for another's reader.
 //!
 //! Modules
-//! * [`client`]: [`Client`] and what it is made from
+//! * [`client`]: [`Client`]; [`options`]: what it is made from
 //! * [`request`]: the operations' parameters
 //! * [`event`]: what a caller hears; [`running`]: the handle it holds meanwhile
 //! * [`validate`], [`error`]: what keeps an operation from starting
 //! * [`conversation`]: the state machines
 //! * [`digests`] computes checksums
 //! * [`listing`]: putting together what several pillars list
-//! * `task`, `mediator`, `source`, `download`: the machines' surroundings
+//! * `task`, `mediator`, `terms`, `source`, `transfer`: the machines' surroundings
 
 pub mod client;
 pub mod conversation;
 pub mod digests;
-mod download;
 pub mod error;
 pub mod event;
 pub mod listing;
 mod mediator;
+pub mod options;
 pub mod request;
 pub mod running;
 mod source;
 mod task;
+mod terms;
 #[cfg(test)]
 mod tests;
+mod transfer;
 pub mod validate;
 
 pub use crate::{
-    client::{Client, ClientOptions, passing_id},
+    client::Client,
     error::ClientError,
     event::{
         ChecksumPage, Completed, ComponentFailure, ComponentResult, Delivered, Event, EventKind,
         Outcome, Page, Stored,
     },
+    options::{ClientOptions, passing_id},
     request::{GetChecksums, GetFile, GetFileIds, PutFile, Source},
     running::Running,
 };

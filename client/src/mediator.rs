@@ -3,7 +3,7 @@
 //! It owns the map from correlation id to conversation and the subscriptions, one per destination that answers come
 //! to. A conversation that does not keep up loses messages rather than holding up the others.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use pillarbox_bus::{AckMode, BusError, Delivery, SubscribeRequest, Subscription};
 use pillarbox_component::{Component, Received, Refusal};
@@ -22,8 +22,9 @@ pub(crate) const INBOX_MESSAGES: usize = 256;
 const MEDIATOR_MESSAGES: usize = 64;
 /// How many commands may wait for the mediator.
 const MEDIATOR_COMMANDS: usize = 16;
-/// How many deliveries a subscription may have under way.
-const PREFETCH: u32 = 64;
+/// How many deliveries a subscription may have under way: more than may wait for one conversation, so that one that
+/// does not keep up can't hold up the others.
+const PREFETCH: u32 = 512;
 
 /// A message on its way to its conversation.
 #[derive(Debug)]
@@ -75,7 +76,6 @@ impl Mediator {
             heard,
             routes: BTreeMap::new(),
             subscriptions: BTreeMap::new(),
-            changing: BTreeSet::new(),
             listeners: JoinSet::new(),
         };
         tokio::spawn(task.run(orders, hearing));
@@ -106,7 +106,6 @@ struct Task {
     heard: mpsc::Sender<Heard>,
     routes: BTreeMap<CorrelationId, Registration>,
     subscriptions: BTreeMap<Destination, State>,
-    changing: BTreeSet<(CollectionId, FileId)>,
     listeners: JoinSet<()>,
 }
 
@@ -146,10 +145,8 @@ impl Task {
         registration: Registration,
         ready: oneshot::Sender<Result<(), ClientError>>,
     ) {
-        if let Some(key) = &registration.changes
-            && !self.changing.insert(key.clone())
-        {
-            let _ = ready.send(Err(ClientError::Busy(key.1.clone())));
+        if let Some(file) = self.changed_already(&registration) {
+            let _ = ready.send(Err(ClientError::Busy(file)));
             return;
         }
         let correlation = registration.correlation.clone();
@@ -174,14 +171,18 @@ impl Task {
         }
     }
 
+    /// The file, if another conversation that is still there changes it too.
+    fn changed_already(&self, registration: &Registration) -> Option<FileId> {
+        let changes = registration.changes.as_ref()?;
+        let other = |route: &&Registration| {
+            route.changes.as_ref() == Some(changes) && !route.inbox.is_closed()
+        };
+        self.routes.values().find(other)?;
+        Some(changes.1.clone())
+    }
+
     fn forget(&mut self, correlation: &CorrelationId) {
-        if let Some(key) = self
-            .routes
-            .remove(correlation)
-            .and_then(|route| route.changes)
-        {
-            self.changing.remove(&key);
-        }
+        self.routes.remove(correlation);
     }
 
     fn subscribe(&mut self, destination: Destination) {

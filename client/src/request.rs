@@ -162,7 +162,7 @@ impl GetFile {
         if self.target.is_dir() {
             return Err(error(io::ErrorKind::IsADirectory.into()));
         }
-        let parent = crate::download::parent(&self.target);
+        let parent = crate::transfer::parent(&self.target);
         if !parent.is_dir() {
             return Err(error(io::Error::new(
                 io::ErrorKind::NotFound,

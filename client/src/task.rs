@@ -5,6 +5,7 @@ use std::{collections::VecDeque, fs::File, path::PathBuf, time::Duration};
 use pillarbox_component::Component;
 use pillarbox_exchange::ExchangeClient;
 use pillarbox_messages::{ComponentId, Message};
+use pillarbox_settings::Timeouts;
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinSet,
@@ -15,15 +16,15 @@ use tracing::{debug, info, warn};
 
 use crate::{
     conversation::{Action, Conversation, Expected, Input, Procedure},
-    download,
     event::{Event, Outcome},
     mediator::{Arrived, Mediator, acknowledge},
+    transfer,
 };
 
 /// How many events may wait for the reader.
-pub(crate) const EVENTS_WAITING: usize = 64;
+pub(crate) const EVENTS_WAITING: usize = 32;
 /// How many more events may pile up before no more messages are read.
-const EVENTS_PILED: usize = 16;
+const EVENTS_PILED: usize = 8;
 /// How long cleaning up may take.
 const CLEANUP_TIME: Duration = Duration::from_secs(10);
 
@@ -59,6 +60,7 @@ pub(crate) struct Surroundings {
     pub(crate) exchange: ExchangeClient,
     pub(crate) mediator: Mediator,
     pub(crate) cancel: CancellationToken,
+    pub(crate) timeouts: Timeouts,
     /// Whether messages are acknowledged when the machine has taken them.
     pub(crate) acknowledges: bool,
 }
@@ -69,6 +71,8 @@ pub(crate) struct ConversationTask<P> {
     conversation: Conversation<P>,
     surroundings: Surroundings,
     cargo: Cargo,
+    /// Ends the transfer.
+    stop: CancellationToken,
     /// Messages on their way to the bus; each ends with what the machine must know of it, if anything.
     sends: JoinSet<Option<Input>>,
     /// The file on its way to or from the exchange: one at most.
@@ -95,6 +99,7 @@ impl<P: Procedure> ConversationTask<P> {
             conversation,
             surroundings,
             cargo,
+            stop: CancellationToken::new(),
             sends: JoinSet::new(),
             transfer: JoinSet::new(),
             acknowledgements: JoinSet::new(),
@@ -211,7 +216,7 @@ impl<P: Procedure> ConversationTask<P> {
     /// When a time of the machine comes.
     fn instant(&self, at_ms: i64) -> Instant {
         let passed = at_ms.saturating_sub(self.started_ms);
-        self.started + Duration::from_millis(u64::try_from(passed).unwrap_or_default()).min(FOREVER)
+        self.started + Duration::from_millis(u64::try_from(passed).unwrap_or_default())
     }
 
     fn send(
@@ -221,7 +226,18 @@ impl<P: Procedure> ConversationTask<P> {
         contributor: Option<ComponentId>,
     ) {
         let component = self.surroundings.component.clone();
-        let outgoing = component.outgoing_reply(message, reply_address);
+        let mut outgoing = component.outgoing_reply(message, reply_address);
+        // A request may wait as long as this conversation does.
+        let Timeouts {
+            identification,
+            operation,
+        } = self.surroundings.timeouts;
+        let limit = if contributor.is_some() {
+            operation
+        } else {
+            identification
+        };
+        outgoing.ttl = outgoing.ttl.map(|_| limit);
         self.sends.spawn(async move {
             let error = component.bus().publish(outgoing).await.err()?;
             Some(Input::SendFailed {
@@ -255,22 +271,15 @@ impl<P: Procedure> ConversationTask<P> {
             return self.step(Input::OfferReady);
         };
         let exchange = self.surroundings.exchange.clone();
-        let (size, address, file) = (*size, address.clone(), file.try_clone());
+        let offering = transfer::offer(exchange, file.try_clone(), *size, address.clone());
+        let stop = self.stop.clone();
         self.transfer.spawn(async move {
-            let sent = match file {
-                Ok(file) => exchange
-                    .put_open_file(&address, file)
-                    .await
-                    .map_err(|it| it.to_string()),
-                Err(error) => Err(error.to_string()),
+            let stopped = || Input::OfferFailed {
+                text: "the transfer was ended".to_owned(),
             };
-            match sent {
-                Ok(sent) if sent == size => Input::OfferReady,
-                Ok(sent) => Input::OfferFailed {
-                    text: format!("it changed from {size} to {sent} bytes while being put"),
-                },
-                Err(text) => Input::OfferFailed { text },
-            }
+            stop.run_until_cancelled_owned(offering)
+                .await
+                .unwrap_or_else(stopped)
         });
     }
 
@@ -284,22 +293,21 @@ impl<P: Procedure> ConversationTask<P> {
         };
         let exchange = self.surroundings.exchange.clone();
         let (address, target) = (address.clone(), target.clone());
-        self.transfer.spawn(async move {
-            match download::fetch(&exchange, &address, &target, expected).await {
-                Ok(size) => Input::DownloadFinished { size },
-                Err(error) => Input::DownloadFailed {
-                    another_may_help: error.another_may_help(),
-                    text: error.to_string(),
-                },
-            }
-        });
+        self.transfer.spawn(transfer::fetch(
+            exchange,
+            address,
+            target,
+            expected,
+            self.stop.clone(),
+        ));
     }
 
     /// Ends what still goes on, and leaves nothing on the exchange.
     async fn clean_up(&mut self) {
-        self.transfer.shutdown().await;
+        self.stop.cancel();
         self.sends.shutdown().await;
         let work = async {
+            while self.transfer.join_next().await.is_some() {}
             if let Some(address) = self.cargo.address().filter(|_| self.leftover)
                 && let Err(error) = self.surroundings.exchange.delete(address).await
             {
@@ -329,9 +337,6 @@ impl<P: Procedure> ConversationTask<P> {
         );
     }
 }
-
-/// A time so far away that it never comes: a hundred years.
-pub(crate) const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 async fn expired(timer: Option<Instant>) {
     match timer {

@@ -1,5 +1,7 @@
 //! The machines against tables of what may come, and against whatever comes.
 
+mod captured;
+mod common;
 mod get_file;
 mod listing;
 mod put_file;

@@ -1,4 +1,4 @@
-//! Fetching a file from the exchange to its target: complete and compared, or not at all.
+//! Files on their way to and from the exchange. A fetched one gets to its target complete and compared, or not at all.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -7,16 +7,66 @@ use std::{
 };
 
 use bytes::Bytes;
-use pillarbox_exchange::{ExchangeClient, ExchangeError};
+use pillarbox_exchange::{Download, ExchangeClient, ExchangeError};
 use pillarbox_messages::{CorrelationId, HexBinary};
 use thiserror::Error;
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
-use crate::{conversation::Expected, digests::Hasher};
+use crate::{
+    conversation::{Expected, Input},
+    digests::Hasher,
+};
+
+/// Lays an open file on the exchange.
+pub(crate) async fn offer(
+    exchange: ExchangeClient,
+    file: io::Result<File>,
+    size: u64,
+    address: String,
+) -> Input {
+    let sent = match file {
+        Ok(file) => exchange
+            .put_open_file(&address, file)
+            .await
+            .map_err(|it| it.to_string()),
+        Err(error) => Err(error.to_string()),
+    };
+    match sent {
+        Ok(sent) if sent == size => Input::OfferReady,
+        Ok(sent) => Input::OfferFailed {
+            text: format!("it changed from {size} to {sent} bytes while being put"),
+        },
+        Err(text) => Input::OfferFailed { text },
+    }
+}
+
+/// Fetches what lies at an address into a file beside the target, hashing it as it comes; once it is complete, is
+/// what the pillar said and is on the disk, it becomes the target. When stopped, it ends after cleaning up.
+pub(crate) async fn fetch(
+    exchange: ExchangeClient,
+    address: String,
+    target: PathBuf,
+    expected: Expected,
+    stop: CancellationToken,
+) -> Input {
+    let fetched = async {
+        let opening = stop.run_until_cancelled(exchange.get(&address));
+        let download = opening.await.ok_or(DownloadError::Ended)??;
+        receive(download, target, expected, &stop).await
+    };
+    match fetched.await {
+        Ok(size) => Input::DownloadFinished { size },
+        Err(error) => Input::DownloadFailed {
+            another_may_help: error.another_may_help(),
+            text: error.to_string(),
+        },
+    }
+}
 
 /// Why a file did not get to its target.
 #[derive(Debug, Error)]
-pub(crate) enum DownloadError {
+enum DownloadError {
     #[error(transparent)]
     Exchange(#[from] ExchangeError),
     #[error("the file can't be written at '{}': {source}", path.display())]
@@ -34,7 +84,7 @@ pub(crate) enum DownloadError {
 
 impl DownloadError {
     /// Whether the fault is not this machine's, so that another pillar might do better.
-    pub(crate) const fn another_may_help(&self) -> bool {
+    const fn another_may_help(&self) -> bool {
         !matches!(
             self,
             Self::Local { .. } | Self::Ended | Self::Exchange(ExchangeError::Local { .. })
@@ -52,26 +102,41 @@ enum Piece {
     End,
 }
 
-/// Fetches what lies at an address into a file beside the target, hashing it as it comes; once it is complete, is
-/// what the pillar said and is on the disk, it becomes the target. Gives its length in bytes.
-pub(crate) async fn fetch(
-    exchange: &ExchangeClient,
-    address: &str,
-    target: &Path,
+/// Passes the bytes to a thread that hashes and writes them. Gives their number.
+async fn receive(
+    mut download: Download,
+    target: PathBuf,
     expected: Expected,
+    stop: &CancellationToken,
 ) -> Result<u64, DownloadError> {
-    let mut download = exchange.get(address).await?;
     let (pieces, arriving) = mpsc::channel(CHUNKS_IN_FLIGHT);
-    let target = target.to_path_buf();
     let writing = tokio::task::spawn_blocking(move || write(&target, &expected, arriving));
+    let passed = match stop
+        .run_until_cancelled(pass_on(&mut download, &pieces))
+        .await
+    {
+        Some(passed) => passed.map_err(DownloadError::from),
+        None => Err(DownloadError::Ended),
+    };
+    if passed.is_ok() {
+        // If nobody listens any more, the thread has its error ready.
+        let _ = pieces.send(Piece::End).await;
+    }
+    drop(pieces);
+    let written = writing.await.unwrap_or(Err(DownloadError::Ended));
+    passed.and(written)
+}
+
+async fn pass_on(
+    download: &mut Download,
+    pieces: &mpsc::Sender<Piece>,
+) -> Result<(), ExchangeError> {
     while let Some(chunk) = download.chunk().await? {
         if pieces.send(Piece::Bytes(chunk)).await.is_err() {
             break;
         }
     }
-    // If nobody listens any more, the thread has its error ready.
-    let _ = pieces.send(Piece::End).await;
-    writing.await.unwrap_or(Err(DownloadError::Ended))
+    Ok(())
 }
 
 fn write(

@@ -1,0 +1,125 @@
+//! What goes into a machine and what comes out of it.
+
+use std::collections::BTreeSet;
+
+use pillarbox_messages::{
+    ChecksumData, CollectionId, ComponentId, CorrelationId, Destination, FileId, Message,
+};
+
+use crate::event::Event;
+
+/// What every conversation is about, fixed at its start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Context {
+    /// The conversation's id.
+    pub correlation: CorrelationId,
+    /// The collection.
+    pub collection: CollectionId,
+    /// The file; none for all files.
+    pub file: Option<FileId>,
+    /// This client.
+    pub from: ComponentId,
+    /// Where this client hears answers.
+    pub reply_to: Destination,
+    /// Where identify requests go.
+    pub identify_at: Destination,
+    /// Who is to take part.
+    pub expected: BTreeSet<ComponentId>,
+    /// Milliseconds that contributors have to answer the identify request; zero: no limit.
+    pub identification_timeout_ms: i64,
+    /// Milliseconds that a contributor has to answer an operation request; zero: no limit.
+    pub operation_timeout_ms: i64,
+}
+
+/// What a conversation is told.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// Begin.
+    Start,
+    /// A message with this conversation's correlation id has come.
+    Message {
+        /// The message.
+        message: Box<Message>,
+        /// The transport's reply address that came with it.
+        reply_address: Option<String>,
+    },
+    /// The time that the last [`Action::SetTimer`] named may have come.
+    TimerFired,
+    /// The file lies on the exchange.
+    OfferReady,
+    /// The file could not be laid on the exchange.
+    OfferFailed {
+        /// Why.
+        text: String,
+    },
+    /// The file has been fetched, compared and is at its target.
+    DownloadFinished {
+        /// Its length in bytes.
+        size: u64,
+    },
+    /// The file could not be fetched.
+    DownloadFailed {
+        /// Whether another pillar might do better; not so if this machine's own disk is the cause.
+        another_may_help: bool,
+        /// Why.
+        text: String,
+    },
+    /// A message could not be handed to the bus.
+    SendFailed {
+        /// Whom it was for; none: the identify request.
+        contributor: Option<ComponentId>,
+        /// Why.
+        text: String,
+    },
+    /// It is to end now.
+    Abort {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// What a conversation wants done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Send a message.
+    Send {
+        /// The message.
+        message: Box<Message>,
+        /// The transport's reply address to send it to, in place of the message's destination.
+        reply_address: Option<String>,
+        /// Whom it is for; none: the identify request, for everybody.
+        contributor: Option<ComponentId>,
+    },
+    /// Say [`Input::TimerFired`] at this time, in milliseconds of the caller's clock, and at no other.
+    SetTimer {
+        /// When.
+        at_ms: i64,
+    },
+    /// Forget the timer.
+    ClearTimer,
+    /// Tell the caller.
+    Emit(Box<Event>),
+    /// Lay the file on the exchange and say [`Input::OfferReady`] or [`Input::OfferFailed`].
+    OfferFile,
+    /// Remove from the exchange what this conversation has, or might have, laid there. Nothing is awaited.
+    RemoveOffer,
+    /// Fetch the file from the exchange and say [`Input::DownloadFinished`] or [`Input::DownloadFailed`].
+    Download {
+        /// What the pillar told of the file.
+        expected: Expected,
+    },
+    /// Nothing; the input was ignored.
+    Ignored {
+        /// Why, for the log.
+        reason: &'static str,
+    },
+}
+
+/// What a pillar told of the file that it delivers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Expected {
+    /// Its length in bytes.
+    pub size: Option<u64>,
+    /// Its checksum.
+    pub checksum: Option<ChecksumData>,
+}
