@@ -190,9 +190,9 @@ impl Content for FileIdsData {
     }
 
     fn write(&self, writer: &mut Writer) {
-        writer.open("FileIDsDataItems");
-        writer.repeated("FileIDsDataItem", &self.items);
-        writer.close("FileIDsDataItems");
+        writer.open(tags!("FileIDsDataItems"));
+        writer.repeated(tags!("FileIDsDataItem"), &self.items);
+        writer.close(tags!("FileIDsDataItems"));
     }
 }
 
@@ -219,8 +219,8 @@ impl Content for FileIds {
 
     fn write(&self, writer: &mut Writer) {
         match self {
-            Self::File(file) => writer.required("FileID", file),
-            Self::All => writer.required("AllFileIDs", &true),
+            Self::File(file) => writer.required(tags!("FileID"), file),
+            Self::All => writer.required(tags!("AllFileIDs"), &true),
         }
     }
 
@@ -264,8 +264,8 @@ impl Content for ResultingChecksums {
 
     fn write(&self, writer: &mut Writer) {
         match self {
-            Self::Address(address) => writer.required("ResultAddress", address),
-            Self::Items(items) => writer.repeated("ChecksumDataItems", items),
+            Self::Address(address) => writer.required(tags!("ResultAddress"), address),
+            Self::Items(items) => writer.repeated(tags!("ChecksumDataItems"), items),
         }
     }
 }
@@ -296,8 +296,8 @@ impl Content for ResultingFileIds {
 
     fn write(&self, writer: &mut Writer) {
         match self {
-            Self::Address(address) => writer.required("ResultAddress", address),
-            Self::Data(data) => writer.required("FileIDsData", data),
+            Self::Address(address) => writer.required(tags!("ResultAddress"), address),
+            Self::Data(data) => writer.required(tags!("FileIDsData"), data),
             Self::Empty => {}
         }
     }
@@ -326,11 +326,11 @@ impl Content for ResultingAuditTrails {
 
     fn write(&self, writer: &mut Writer) {
         match self {
-            Self::Address(address) => writer.required("ResultAddress", address),
+            Self::Address(address) => writer.required(tags!("ResultAddress"), address),
             Self::Events(events) => {
-                writer.open("AuditTrailEvents");
-                writer.repeated("AuditTrailEvent", events);
-                writer.close("AuditTrailEvents");
+                writer.open(tags!("AuditTrailEvents"));
+                writer.repeated(tags!("AuditTrailEvent"), events);
+                writer.close(tags!("AuditTrailEvents"));
             }
         }
     }

@@ -143,7 +143,7 @@ impl DecodeReason {
     }
 
     pub(crate) fn not_well_formed(what: impl fmt::Display) -> Box<Self> {
-        Box::new(Self::NotWellFormed(what.to_string().into()))
+        Box::new(Self::NotWellFormed(shown(&what.to_string())))
     }
 }
 

@@ -44,12 +44,12 @@ impl Header {
     }
 
     pub(crate) fn write(&self, writer: &mut Writer) {
-        writer.required("CorrelationID", &self.correlation_id);
-        writer.optional("CollectionID", &self.collection_id);
-        writer.required("Destination", &self.destination);
-        writer.required("ReplyTo", &self.reply_to);
-        writer.required("From", &self.from);
-        writer.optional("To", &self.to);
+        writer.required(tags!("CorrelationID"), &self.correlation_id);
+        writer.optional(tags!("CollectionID"), &self.collection_id);
+        writer.required(tags!("Destination"), &self.destination);
+        writer.required(tags!("ReplyTo"), &self.reply_to);
+        writer.required(tags!("From"), &self.from);
+        writer.optional(tags!("To"), &self.to);
     }
 }
 

@@ -1,5 +1,15 @@
 //! The tables' machinery: one line per child element makes field, reading and writing.
 
+/// Start and end tag of an element.
+macro_rules! tags {
+    ($name:expr) => {
+        $crate::xml::writer::Tags {
+            start: concat!("<", $name, ">"),
+            end: concat!("</", $name, ">"),
+        }
+    };
+}
+
 /// A closed enumeration of the schema.
 macro_rules! enumeration {
     (
@@ -97,7 +107,7 @@ macro_rules! elements {
             }
 
             fn write(&self, writer: &mut $crate::xml::writer::Writer) {
-                $( writer.$card($element, &self.$field); )*
+                $( writer.$card(tags!($element), &self.$field); )*
             }
         }
 
@@ -171,7 +181,7 @@ macro_rules! messages {
 
             fn write(&self, writer: &mut $crate::xml::writer::Writer) {
                 self.header.write(writer);
-                $( writer.$card($element, &self.$field); )*
+                $( writer.$card(tags!($element), &self.$field); )*
             }
 
             fn response_info(&self) -> Option<&$crate::header::ResponseInfo> {

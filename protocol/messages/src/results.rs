@@ -48,7 +48,7 @@ macro_rules! result_documents {
                 }
 
                 fn write(&self, writer: &mut Writer) {
-                    $( writer.$card($element, &self.$field); )*
+                    $( writer.$card(tags!($element), &self.$field); )*
                 }
 
                 fn version(&self) -> ProtocolVersion {
@@ -257,9 +257,9 @@ impl Content for FileIdsParameterData {
     }
 
     fn write(&self, writer: &mut Writer) {
-        writer.open("FileIDsItems");
-        writer.repeated("FileID", &self.file_ids);
-        writer.close("FileIDsItems");
+        writer.open(tags!("FileIDsItems"));
+        writer.repeated(tags!("FileID"), &self.file_ids);
+        writer.close(tags!("FileIDsItems"));
     }
 }
 

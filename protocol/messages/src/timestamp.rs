@@ -133,16 +133,15 @@ impl Value for Timestamp {
     fn write(&self, out: &mut String) {
         let local = self.millis + i64::from(self.offset) * MINUTE;
         let (year, month, day) = civil_from_days(local.div_euclid(DAY));
-        let time = local.rem_euclid(DAY);
-        if (1000..=9999).contains(&year) {
+        let time = u32::try_from(local.rem_euclid(DAY)).unwrap_or_default();
+        if let Some(year) = u32::try_from(year)
+            .ok()
+            .filter(|year| (1000..=9999).contains(year))
+        {
+            let [thousands, hundreds, tens] = [year / 1000, year / 100, year / 10];
             push_ascii(
                 out,
-                &[
-                    digit(year / 1000),
-                    digit(year / 100),
-                    digit(year / 10),
-                    digit(year),
-                ],
+                &[digit(thousands), digit(hundreds), digit(tens), digit(year)],
             );
         } else {
             // The schema's calendar has no year 0: the year before 1 is -1. Writing to a String cannot fail.
@@ -153,8 +152,8 @@ impl Value for Timestamp {
             };
             let _ = write!(out, "{sign}{year:04}");
         }
-        let [hour, minute, second] = [time / HOUR, time / MINUTE % 60, time / 1000 % 60];
-        let millis = time % 1000;
+        let [seconds, millis] = [time / 1000, time % 1000];
+        let [hour, minute, second] = [seconds / 3600, seconds / 60 % 60, seconds % 60];
         push_ascii(
             out,
             &[
@@ -192,9 +191,9 @@ impl Value for Timestamp {
     }
 }
 
-/// The last decimal digit of a number that is not negative.
+/// The last decimal digit.
 #[inline]
-fn digit(number: i64) -> u8 {
+fn digit(number: u32) -> u8 {
     b'0' + u8::try_from(number % 10).unwrap_or_default()
 }
 
@@ -332,10 +331,9 @@ const fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
 }
 
 /// The reverse of [`days_from_civil`].
-const fn civil_from_days(days: i64) -> (i64, i64, i64) {
+fn civil_from_days(days: i64) -> (i64, u32, u32) {
     let days = days + EPOCH_DAYS;
-    let era = days.div_euclid(ERA_DAYS);
-    let day_of_era = days.rem_euclid(ERA_DAYS);
+    let day_of_era = u32::try_from(days.rem_euclid(ERA_DAYS)).unwrap_or_default();
     let year_of_era =
         (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
@@ -346,7 +344,7 @@ const fn civil_from_days(days: i64) -> (i64, i64, i64) {
     } else {
         month_from_march - 9
     };
-    let year = era * 400 + year_of_era;
+    let year = days.div_euclid(ERA_DAYS) * 400 + i64::from(year_of_era);
     (if month <= 2 { year + 1 } else { year }, month, day)
 }
 
@@ -450,11 +448,8 @@ mod tests {
             let time = Timestamp::from_millis(millis % 9_000_000_000_000_000);
             let known = time.to_utc();
             let (year, month, day) = civil_from_days(time.millis().div_euclid(DAY));
-            prop_assert_eq!(
-                (year, month, day),
-                (known.year().into(), known.month().into(), known.day().into())
-            );
-            prop_assert_eq!(days_from_civil(year, month, day), time.millis().div_euclid(DAY));
+            prop_assert_eq!((year, month, day), (known.year().into(), known.month(), known.day()));
+            prop_assert_eq!(days_from_civil(year, month.into(), day.into()), time.millis().div_euclid(DAY));
             prop_assert_eq!(i64::from(known.hour()), time.millis().rem_euclid(DAY) / HOUR);
         }
 

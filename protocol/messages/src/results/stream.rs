@@ -6,7 +6,11 @@ use crate::{
     elements::{ChecksumDataItem, FileIdsDataItem},
     ids::{CollectionId, ComponentId},
     version::ProtocolVersion,
-    xml::{self, content::Content, writer::Writer},
+    xml::{
+        self,
+        content::Content,
+        writer::{Tags, Writer},
+    },
 };
 
 /// Writes a `GetFileIDsResults` document, one file after another.
@@ -33,8 +37,8 @@ impl<W: Write> FileIdsWriter<W> {
         pillar: Option<&ComponentId>,
     ) -> io::Result<Self> {
         let mut stream = Stream::start(out, "GetFileIDsResults", collection, pillar)?;
-        stream.buffer.open("FileIDsData");
-        stream.buffer.open("FileIDsDataItems");
+        stream.buffer.open(tags!("FileIDsData"));
+        stream.buffer.open(tags!("FileIDsDataItems"));
         Ok(Self(stream))
     }
 
@@ -44,7 +48,7 @@ impl<W: Write> FileIdsWriter<W> {
     ///
     /// What the output fails with.
     pub fn item(&mut self, item: &FileIdsDataItem) -> io::Result<()> {
-        self.0.item("FileIDsDataItem", item)
+        self.0.item(tags!("FileIDsDataItem"), item)
     }
 
     /// Ends the document, flushes the output and gives it back.
@@ -53,8 +57,8 @@ impl<W: Write> FileIdsWriter<W> {
     ///
     /// What the output fails with.
     pub fn finish(mut self) -> io::Result<W> {
-        self.0.buffer.close("FileIDsDataItems");
-        self.0.buffer.close("FileIDsData");
+        self.0.buffer.close(tags!("FileIDsDataItems"));
+        self.0.buffer.close(tags!("FileIDsData"));
         self.0.finish("GetFileIDsResults")
     }
 }
@@ -79,7 +83,7 @@ impl<W: Write> ChecksumsWriter<W> {
     ///
     /// What the output fails with.
     pub fn item(&mut self, item: &ChecksumDataItem) -> io::Result<()> {
-        self.0.item("ChecksumDataItems", item)
+        self.0.item(tags!("ChecksumDataItems"), item)
     }
 
     /// Ends the document, flushes the output and gives it back.
@@ -112,17 +116,17 @@ impl<W: Write> Stream<W> {
         } = ProtocolVersion::CURRENT;
         let mut buffer = Writer::new();
         buffer.open_root(xml::DATA, root, version, min_version);
-        buffer.required("CollectionID", collection);
+        buffer.required(tags!("CollectionID"), collection);
         if let Some(pillar) = pillar {
-            buffer.required("PillarID", pillar);
+            buffer.required(tags!("PillarID"), pillar);
         }
         let mut stream = Self { out, buffer };
         stream.flush()?;
         Ok(stream)
     }
 
-    fn item<T: Content>(&mut self, name: &str, item: &T) -> io::Result<()> {
-        self.buffer.required(name, item);
+    fn item<T: Content>(&mut self, tags: Tags, item: &T) -> io::Result<()> {
+        self.buffer.required(tags, item);
         if self.buffer.out().len() < BUFFER_BYTES {
             Ok(())
         } else {

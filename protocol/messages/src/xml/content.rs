@@ -2,7 +2,7 @@
 
 use super::{
     reader::{Read, Reader},
-    value::Value,
+    value::{Value, parse},
     writer::Writer,
 };
 use crate::ids::FileId;
@@ -25,7 +25,7 @@ impl<T: Value> Content for T {
     #[inline]
     fn read(reader: &mut Reader<'_>) -> Read<Self> {
         let text = reader.text()?;
-        reader.parse(&text)
+        parse(&text)
     }
 
     #[inline]

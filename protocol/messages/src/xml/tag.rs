@@ -33,13 +33,12 @@ impl<'t> Attributes<'t> {
 
     /// The next attribute.
     pub(crate) fn next(&mut self) -> Read<Option<Attribute<'t>>> {
-        let text = self
-            .rest
-            .trim_start_matches(|c: char| c.is_ascii() && is_space(c as u8));
+        let spaces = self.rest.bytes().take_while(|&byte| is_space(byte)).count();
+        let text = self.rest.get(spaces..).unwrap_or_default();
         if text.is_empty() {
             return Ok(None);
         }
-        if text.len() == self.rest.len() {
+        if spaces == 0 {
             return Err(DecodeReason::not_well_formed(
                 "no space before an attribute",
             ));

@@ -2,9 +2,10 @@
 
 use std::{fmt::Write as _, num::NonZeroU64};
 
-use super::{characters::collapsed, writer::escape};
+use super::{characters::collapsed, reader::Read, writer::escape};
 use crate::{
     destination::Destination,
+    error::DecodeReason,
     ids::{CollectionId, ComponentId, CorrelationId, FileId},
 };
 
@@ -23,6 +24,12 @@ pub(crate) trait Value: Sized {
     fn file(&self) -> Option<&FileId> {
         None
     }
+}
+
+/// The value of the text.
+#[inline]
+pub(crate) fn parse<T: Value>(text: &str) -> Read<T> {
+    T::from_text(text).ok_or_else(|| DecodeReason::bad_value(text, T::EXPECTED))
 }
 
 impl Value for String {

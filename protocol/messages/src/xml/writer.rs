@@ -10,6 +10,13 @@ pub(crate) struct Writer {
     out: String,
 }
 
+/// The tags of an element; see the macro `tags`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tags {
+    pub(crate) start: &'static str,
+    pub(crate) end: &'static str,
+}
+
 impl Writer {
     /// An empty document.
     pub(crate) fn new() -> Self {
@@ -30,41 +37,44 @@ impl Writer {
 
     /// Writes one element.
     #[inline]
-    pub(crate) fn required<T: Content>(&mut self, name: &str, content: &T) {
-        self.open(name);
+    pub(crate) fn required<T: Content>(&mut self, tags: Tags, content: &T) {
+        self.open(tags);
         content.write(self);
-        self.close(name);
+        self.close(tags);
     }
 
     /// Writes one element, if there is one.
     #[inline]
-    pub(crate) fn optional<T: Content>(&mut self, name: &str, content: &Option<T>) {
+    pub(crate) fn optional<T: Content>(&mut self, tags: Tags, content: &Option<T>) {
         if let Some(content) = content {
-            self.required(name, content);
+            self.required(tags, content);
         }
     }
 
     /// Writes an element for each.
-    pub(crate) fn repeated<T: Content>(&mut self, name: &str, contents: &[T]) {
-        for content in contents {
-            self.required(name, content);
+    pub(crate) fn repeated<T: Content>(&mut self, tags: Tags, contents: &[T]) {
+        if let [first, rest @ ..] = contents {
+            let before = self.out.len();
+            self.required(tags, first);
+            // Lists are long and their entries alike.
+            self.out
+                .reserve((self.out.len() - before + SPARE_BYTES).saturating_mul(rest.len()));
+            for content in rest {
+                self.required(tags, content);
+            }
         }
     }
 
     /// Writes a start tag.
     #[inline]
-    pub(crate) fn open(&mut self, name: &str) {
-        self.out.push('<');
-        self.out.push_str(name);
-        self.out.push('>');
+    pub(crate) fn open(&mut self, tags: Tags) {
+        self.out.push_str(tags.start);
     }
 
     /// Writes an end tag.
     #[inline]
-    pub(crate) fn close(&mut self, name: &str) {
-        self.out.push_str("</");
-        self.out.push_str(name);
-        self.out.push('>');
+    pub(crate) fn close(&mut self, tags: Tags) {
+        self.out.push_str(tags.end);
     }
 
     /// Writes the declaration and the root's start tag, in the shape that the Java components use.
@@ -99,7 +109,11 @@ impl Writer {
 /// message bus. A carriage return is too, because a raw one is read as a line feed.
 #[inline]
 pub(crate) fn escape(text: &str, out: &mut String) {
-    if text.bytes().any(needs_care) {
+    // Not ending at the first one found lets several bytes be looked at together.
+    if text
+        .bytes()
+        .fold(false, |found, byte| found | needs_care(byte))
+    {
         escape_slowly(text, out);
     } else {
         out.push_str(text);
@@ -107,11 +121,11 @@ pub(crate) fn escape(text: &str, out: &mut String) {
 }
 
 const fn needs_care(byte: u8) -> bool {
-    match byte {
-        b'\t' | b'\n' => false,
-        b'&' | b'<' | b'>' => true,
-        _ => byte < 0x20 || byte >= 0xEF,
-    }
+    (byte < 0x20 && byte != b'\t' && byte != b'\n')
+        || byte == b'&'
+        || byte == b'<'
+        || byte == b'>'
+        || byte >= 0xEF
 }
 
 fn escape_slowly(text: &str, out: &mut String) {
@@ -131,6 +145,8 @@ fn escape_slowly(text: &str, out: &mut String) {
     }
 }
 
+/// Room for an entry of a list to be longer than the first.
+const SPARE_BYTES: usize = 8;
 /// Room for an ordinary message.
 const INITIAL_BYTES: usize = 1536;
 
