@@ -2,11 +2,13 @@
 
 use std::{num::NonZeroU64, path::PathBuf};
 
-use pillarbox_messages::Message;
+use pillarbox_bus::Outgoing;
+use pillarbox_messages::{Destination, DestinationKind, Message};
 
 use super::stand_in::{PLENTY, Site, Temper};
 use crate::{
-    ClientError, ComponentResult, Event, EventKind, GetFile, GetFileIds, PutFile, Running, Source,
+    Client, ClientError, ClientOptions, ComponentResult, Event, EventKind, GetFile, GetFileIds,
+    PutFile, Running, Source,
 };
 
 pub(super) fn source(site: &Site, content: &[u8]) -> PathBuf {
@@ -227,4 +229,77 @@ async fn one_change_of_a_file_at_a_time() {
     third.cancel();
     assert!(!third.outcome().await.complete);
     drop(north);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pillar_behind_a_temporary_queue() {
+    let site = Site::start().await;
+    let temporary = Destination::new(DestinationKind::TemporaryQueue, "north");
+    let north = site.pillar_at("north", Temper::Honest, temporary).await;
+    let _south = site.pillar("south", Temper::Honest).await;
+    let client = site.client("reader", false, PLENTY);
+    let outcome = client
+        .put_file(put(source(&site, b"hello, world")))
+        .await
+        .unwrap()
+        .outcome()
+        .await;
+    assert!(outcome.complete, "{outcome:?}");
+    assert_eq!(north.count("PutFileRequest"), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_named_client_that_comes_back_clears_what_has_waited_for_it() {
+    let site = Site::start().await;
+    let _north = site.pillar("north", Temper::Honest).await;
+    let _south = site.pillar("south", Temper::Honest).await;
+    let options = ClientOptions {
+        named: true,
+        ..site.options("ingest", PLENTY)
+    };
+    let bus = options.bus.clone();
+    let client = Client::connect(options).unwrap();
+    let path = source(&site, b"hello, world");
+    assert!(
+        client
+            .put_file(put(path.clone()))
+            .await
+            .unwrap()
+            .outcome()
+            .await
+            .complete
+    );
+    client.close().await;
+    drop(client);
+    bus.close().await.unwrap();
+
+    let mut late = Outgoing::new(Destination::topic("books.client.ingest"), "too late");
+    late.persistent = true;
+    site.bus("somebody").publish(late).await.unwrap();
+    assert_eq!(site.broker.stats().messages, 1);
+
+    let client = site.client("ingest", true, PLENTY);
+    assert!(
+        client
+            .put_file(put(path))
+            .await
+            .unwrap()
+            .outcome()
+            .await
+            .complete
+    );
+    client.close().await;
+    until(|| site.broker.stats().messages == 0).await;
+}
+
+/// Waits for something that happens soon.
+pub(super) async fn until(happened: impl Fn() -> bool + Send + Sync) {
+    let looking = async {
+        while !happened() {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PLENTY, looking)
+        .await
+        .expect("it has not happened");
 }

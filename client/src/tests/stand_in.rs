@@ -98,24 +98,37 @@ impl Site {
 
     pub(super) fn client(&self, id: &str, named: bool, timeout: Duration) -> Client {
         Client::connect(ClientOptions {
+            named,
+            ..self.options(id, timeout)
+        })
+        .unwrap()
+    }
+
+    /// What a passing client is made from.
+    pub(super) fn options(&self, id: &str, timeout: Duration) -> ClientOptions {
+        ClientOptions {
             repository: Arc::clone(&self.repository),
             bus: self.bus(id),
             exchange: self.exchange.clone(),
             exchange_base: Some(self.base.clone()),
             id: id.into(),
-            named,
+            named: false,
             sla: None,
             clock: SystemClock::shared(),
             timeouts: Some(Timeouts {
                 identification: timeout,
                 operation: timeout,
             }),
-        })
-        .unwrap()
+        }
     }
 
     /// A pillar whose requests come to a queue that its responses alone tell of.
     pub(super) async fn pillar(&self, id: &str, temper: Temper) -> StandIn {
+        self.pillar_at(id, temper, elsewhere(id)).await
+    }
+
+    /// A pillar whose requests come to this destination.
+    pub(super) async fn pillar_at(&self, id: &str, temper: Temper, at: Destination) -> StandIn {
         let bus = self.bus(id);
         let mut options = ComponentOptions::pillar(
             id.into(),
@@ -124,11 +137,11 @@ impl Site {
             SystemClock::shared(),
             AlarmLevel::default(),
         );
-        options.addresses.insert("books".into(), elsewhere(id));
+        options.addresses.insert("books".into(), at.clone());
         let component = Component::new(options);
         let topic = self.repository.destinations(&"books".into()).collection();
         let identify = subscribe(&bus, topic).await;
-        let requests = subscribe(&bus, elsewhere(id)).await;
+        let requests = subscribe(&bus, at).await;
         let (heard, requests_heard) = watch::channel(Vec::new());
         let stand_in = StandIn {
             component,
@@ -188,6 +201,8 @@ pub(super) enum Temper {
     Mute,
     /// Is ready, and then says nothing more.
     Stuck,
+    /// Says that it has delivered, but has not.
+    Boastful,
     /// Delivers other bytes than it has, and faster than anybody.
     Corrupt,
 }
@@ -373,10 +388,12 @@ impl StandIn {
         if self.temper == Temper::Corrupt {
             sent[0] ^= 1;
         }
-        self.exchange
-            .put_bytes(&request.file_address, sent.into())
-            .await
-            .unwrap();
+        if self.temper != Temper::Boastful {
+            self.exchange
+                .put_bytes(&request.file_address, sent.into())
+                .await
+                .unwrap();
+        }
         let done = GetFileFinalResponse {
             header,
             response_info: info(ResponseCode::OperationCompleted),

@@ -3,16 +3,22 @@
 use std::time::{Duration, Instant};
 
 use pillarbox_bus::Outgoing;
+use pillarbox_exchange::{AddressPolicy, ExchangeClient, client};
 use pillarbox_messages::{
     CorrelationId, Destination, Header, IdentifyPillarsForPutFileResponse, Message,
     ProtocolVersion, ResponseCode, ResponseInfo,
 };
 
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+};
+
 use super::{
-    operations::{events, put, source},
+    operations::{events, put, source, until},
     stand_in::{PLENTY, Site, Temper},
 };
-use crate::{ClientError, EventKind, GetFile};
+use crate::{Client, ClientError, ClientOptions, EventKind, GetFile};
 
 const SHORT: Duration = Duration::from_millis(400);
 
@@ -199,4 +205,69 @@ async fn a_bus_that_goes_away_ends_the_operation() {
         outcome.info.as_deref(),
         Some("the connection to the bus is closed")
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pillar_that_only_says_that_it_has_delivered() {
+    let site = Site::start().await;
+    let north = site.pillar("north", Temper::Boastful).await;
+    let south = site.pillar("south", Temper::Boastful).await;
+    north.keep("hello.txt", b"hello, world");
+    south.keep("hello.txt", b"hello, world");
+    let client = site.client("reader", false, PLENTY);
+    let target = site.directory.path().join("target");
+    let get = GetFile::new("books".into(), "hello.txt".into(), target.clone());
+    let outcome = client.get_file(get).await.unwrap().outcome().await;
+    assert!(!outcome.complete);
+    assert_eq!(outcome.failures.len(), 2, "{outcome:?}");
+    assert!(outcome.failures[0].text.contains("404"), "{outcome:?}");
+    assert!(!target.exists());
+}
+
+/// An exchange that never comes to an end.
+async fn endless_exchange() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}/", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            tokio::spawn(async move {
+                let mut request = vec![0; 4096];
+                let count = stream.read(&mut request).await.unwrap();
+                let answer: &[u8] = if request[..count].starts_with(b"GET") {
+                    b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nthe first bytes"
+                } else {
+                    b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n"
+                };
+                stream.write_all(answer).await.unwrap();
+                let _ = stream.read(&mut request).await;
+            });
+        }
+    });
+    base
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_canceled_download_leaves_nothing() {
+    let site = Site::start().await;
+    let north = site.pillar("north", Temper::Boastful).await;
+    let _south = site.pillar("south", Temper::Honest).await;
+    north.keep("hello.txt", b"hello, world");
+    let base = endless_exchange().await;
+    let policy = AddressPolicy::for_exchange(&base).unwrap();
+    let client = Client::connect(ClientOptions {
+        exchange: ExchangeClient::new(&client::ClientOptions::new(policy)).unwrap(),
+        exchange_base: Some(base),
+        ..site.options("reader", PLENTY)
+    })
+    .unwrap();
+    let directory = site.directory.path().join("fetched");
+    std::fs::create_dir(&directory).unwrap();
+    let get = GetFile::new("books".into(), "hello.txt".into(), directory.join("target"));
+    let running = client.get_file(get).await.unwrap();
+    let entries = || std::fs::read_dir(&directory).unwrap().count();
+    until(|| entries() == 1).await;
+    running.cancel();
+    assert!(!running.outcome().await.complete);
+    assert_eq!(entries(), 0);
 }

@@ -166,6 +166,15 @@ fn what_does_not_concern_it() {
     }
     bench.hear(put_final("north", COMPLETED));
     assert_eq!((bench.events.len(), bench.ignored), (1, count + 1));
+    let mut stranger = header("north");
+    stranger.from = "stranger".into();
+    bench.hear(IdentifyPillarsForPutFileRequest {
+        header: stranger,
+        audit_trail_information: None,
+        file_id: None,
+        file_size: None,
+    });
+    assert_eq!((bench.events.len(), bench.ignored), (1, count + 2));
     // Somebody sends a request under this conversation's id.
     bench.hear(IdentifyPillarsForPutFileRequest {
         header: header("north"),

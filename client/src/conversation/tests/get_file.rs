@@ -2,7 +2,9 @@
 
 use pillarbox_messages::ResponseCode;
 
-use super::support::{COMPLETED, OURS, POSITIVE, get, get_final, get_identify, get_progress, md5};
+use super::support::{
+    COMPLETED, OPERATION_MS, OURS, POSITIVE, get, get_final, get_identify, get_progress, md5,
+};
 use crate::{
     conversation::{Expected, Input},
     event::EventKind,
@@ -154,6 +156,20 @@ fn a_full_disk_here_is_not_another_pillars_business() {
         ("FAILED", "disk full")
     );
     assert_eq!((bench.asked().len(), bench.removed), (1, 1));
+}
+
+#[test]
+fn fetching_has_the_full_time_and_no_more() {
+    let mut bench = get(&["north"]);
+    bench.hear(get_identify("north", POSITIVE, Some(2)));
+    bench.now_ms += OPERATION_MS - 1;
+    bench.hear(get_final("north", COMPLETED));
+    let delivered = bench.now_ms;
+    bench.time_out();
+    assert_eq!(bench.now_ms, delivered + OPERATION_MS);
+    assert_eq!(bench.trace()[4..], ["COMPONENT_FAILED north", "FAILED"]);
+    bench.step(Input::DownloadFinished { size: 20 });
+    assert_eq!(bench.last(), "FAILED");
 }
 
 #[test]
