@@ -292,6 +292,29 @@ async fn a_named_client_that_comes_back_clears_what_has_waited_for_it() {
     until(|| site.broker.stats().messages == 0).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_that_share_a_destination_hear_only_what_is_theirs() {
+    let shared = "[destinations]\nclient = \"topic://{collection}.client\"\n";
+    let site = Site::start_with(shared).await;
+    let north = site.pillar("north", Temper::Honest).await;
+    let _south = site.pillar("south", Temper::Honest).await;
+    let path = source(&site, b"hello, world");
+    let mut running = Vec::new();
+    for number in 0..10 {
+        let client = site.client(&format!("reader-{number}"), false, PLENTY);
+        let mut request = put(path.clone());
+        request.file_id = format!("file-{number}").into();
+        running.push(client.put_file(request).await.unwrap());
+    }
+    for (number, running) in running.into_iter().enumerate() {
+        let outcome = running.outcome().await;
+        assert!(outcome.complete, "{outcome:?}");
+        assert!(north.file(&format!("file-{number}")).is_some());
+    }
+    assert_eq!(north.count("PutFileRequest"), 10);
+    assert_eq!(site.offers(), 0);
+}
+
 /// Waits for something that happens soon.
 pub(super) async fn until(happened: impl Fn() -> bool + Send + Sync) {
     let looking = async {

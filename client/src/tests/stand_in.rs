@@ -57,8 +57,14 @@ pub(super) struct Site {
 
 impl Site {
     pub(super) async fn start() -> Self {
+        Self::start_with("").await
+    }
+
+    /// A repository with more settings.
+    pub(super) async fn start_with(more: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let repository = Arc::new(Repository::from_toml_str(SETTINGS, "repository.toml").unwrap());
+        let settings = format!("{more}{SETTINGS}");
+        let repository = Arc::new(Repository::from_toml_str(&settings, "repository.toml").unwrap());
         let mut options = BrokerOptions::new(directory.path().join("bus"), SystemClock::shared());
         options.destinations = repository.bus_destinations();
         options

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{Client, ClientError, ClientOptions, EventKind, GetFile};
 
-const SHORT: Duration = Duration::from_millis(400);
+const SHORT: Duration = Duration::from_millis(1500);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_mute_pillar_is_named_and_costs_one_timeout() {
