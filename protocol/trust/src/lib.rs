@@ -12,4 +12,5 @@
 
 pub mod tls;
 
-pub use tls::{TrustError, client_tls};
+pub use rustls::ClientConfig;
+pub use tls::{TrustError, client_tls, no_tls};

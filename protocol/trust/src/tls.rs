@@ -29,6 +29,19 @@ pub fn client_tls(ca_files: &[PathBuf]) -> Result<ClientConfig, TrustError> {
     for path in ca_files {
         add_file(&mut roots, path)?;
     }
+    trusting(roots)
+}
+
+/// A configuration that trusts nobody: for a client that only speaks plain http. Unlike [`client_tls`] it
+/// costs no look at the operating system's trust store, which takes longer than a short program.
+///
+/// # Errors
+/// [`TrustError::Protocol`], as [`client_tls`].
+pub fn no_tls() -> Result<ClientConfig, TrustError> {
+    trusting(RootCertStore::empty())
+}
+
+fn trusting(roots: RootCertStore) -> Result<ClientConfig, TrustError> {
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(TrustError::Protocol)?

@@ -1,8 +1,13 @@
 //! http and https.
 
-use std::{future::Future, pin::pin, time::Duration};
+use std::{
+    future::Future,
+    pin::pin,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
-use pillarbox_trust::client_tls;
+use pillarbox_trust::{ClientConfig, client_tls, no_tls};
 use reqwest::{
     Body, Client, Method, RequestBuilder, Response, StatusCode, Url,
     header::{ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, HeaderName, RANGE},
@@ -22,31 +27,41 @@ const KEEP_UNUSED_CONNECTION: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Debug)]
 pub(crate) struct HttpClient {
-    client: Client,
-    idle_timeout: Duration,
+    plain: Client,
+    /// Made for the first https address, since most exchanges are plain http and a trust store takes
+    /// long to read.
+    secure: Arc<OnceLock<Client>>,
+    options: Arc<ClientOptions>,
 }
 
 impl HttpClient {
     pub(crate) fn new(options: &ClientOptions) -> Result<Self, ExchangeError> {
-        let builder = Client::builder()
-            .tls_backend_preconfigured(client_tls(&options.ca_files)?)
-            .redirect(Policy::none())
-            // A proxy would decide where an allowed address leads to.
-            .no_proxy()
-            .referer(false)
-            .tcp_nodelay(true)
-            .pool_idle_timeout(KEEP_UNUSED_CONNECTION)
-            .connect_timeout(options.connect_timeout);
-        // The idle timeout decides, and may be longer than the library's own limit.
-        #[cfg(target_os = "linux")]
-        let builder = builder.tcp_user_timeout(None);
-        let client = builder.build().map_err(|error| ExchangeError::Setup {
-            detail: causes(&error),
-        })?;
-        Ok(Self {
-            client,
-            idle_timeout: options.idle_timeout,
-        })
+        let client = Self {
+            plain: build(options, no_tls()?)?,
+            secure: Arc::default(),
+            options: Arc::new(options.clone()),
+        };
+        if !options.ca_files.is_empty() {
+            // A file that can't be used is to be known now.
+            client.secure()?;
+        }
+        Ok(client)
+    }
+
+    fn client(&self, url: &Url) -> Result<&Client, ExchangeError> {
+        if url.scheme() == "https" {
+            self.secure()
+        } else {
+            Ok(&self.plain)
+        }
+    }
+
+    fn secure(&self) -> Result<&Client, ExchangeError> {
+        if let Some(client) = self.secure.get() {
+            return Ok(client);
+        }
+        let client = build(&self.options, client_tls(&self.options.ca_files)?)?;
+        Ok(self.secure.get_or_init(|| client))
     }
 
     pub(crate) async fn get(
@@ -56,7 +71,10 @@ impl HttpClient {
         part: Option<Part>,
     ) -> Result<Download, ExchangeError> {
         let failed = |error| ExchangeError::transfer(address, error);
-        let mut request = self.client.get(url).header(ACCEPT_ENCODING, "identity");
+        let mut request = self
+            .client(&url)?
+            .get(url)
+            .header(ACCEPT_ENCODING, "identity");
         if let Some(Part { offset, length }) = part {
             let last = offset.saturating_add(length.get() - 1);
             request = request.header(RANGE, format!("bytes={offset}-{last}"));
@@ -64,7 +82,12 @@ impl HttpClient {
         let response = self.answer(request).await.map_err(failed)?;
         check_part(&response, part).map_err(failed)?;
         let length = response.content_length();
-        Ok(Download::http(address, length, response, self.idle_timeout))
+        Ok(Download::http(
+            address,
+            length,
+            response,
+            self.options.idle_timeout,
+        ))
     }
 
     pub(crate) async fn put(
@@ -74,7 +97,7 @@ impl HttpClient {
         source: Source,
     ) -> Result<(), ExchangeError> {
         let progress = source.progress();
-        let mut request = self.client.put(url);
+        let mut request = self.client(&url)?.put(url);
         if let Some(length) = source.length() {
             request = request.header(CONTENT_LENGTH, length);
         }
@@ -85,7 +108,7 @@ impl HttpClient {
     }
 
     pub(crate) async fn delete(&self, address: &str, url: Url) -> Result<bool, ExchangeError> {
-        match self.answer(self.client.delete(url)).await {
+        match self.answer(self.client(&url)?.delete(url)).await {
             Ok(_) => Ok(true),
             Err(TransferError::Status { status: 404 | 410 }) => Ok(false),
             Err(error) => Err(ExchangeError::transfer(address, error)),
@@ -94,7 +117,7 @@ impl HttpClient {
 
     pub(crate) async fn size(&self, address: &str, url: Url) -> Result<Option<u64>, ExchangeError> {
         let request = self
-            .client
+            .client(&url)?
             .request(Method::HEAD, url)
             .header(ACCEPT_ENCODING, "identity");
         let response = self
@@ -107,10 +130,10 @@ impl HttpClient {
 
     /// The answer to a request without a body.
     async fn answer(&self, request: RequestBuilder) -> Result<Response, TransferError> {
-        timeout(self.idle_timeout, request.send())
+        timeout(self.options.idle_timeout, request.send())
             .await
             .map_err(|_elapsed| TransferError::Stalled {
-                after: self.idle_timeout,
+                after: self.options.idle_timeout,
             })?
             .map_err(failure)
             .and_then(success)
@@ -136,7 +159,7 @@ impl HttpClient {
             };
             let limit = async {
                 if timed {
-                    tokio::time::sleep(self.idle_timeout).await;
+                    tokio::time::sleep(self.options.idle_timeout).await;
                 } else {
                     std::future::pending::<()>().await;
                 }
@@ -145,7 +168,7 @@ impl HttpClient {
                 biased;
                 response = &mut sending => return response.map_err(failure),
                 more = moved => ended = !more,
-                () = limit => return Err(TransferError::Stalled { after: self.idle_timeout }),
+                () = limit => return Err(TransferError::Stalled { after: self.options.idle_timeout }),
             }
         }
     }
@@ -203,4 +226,22 @@ fn content_range(value: &str) -> Option<(u64, u64)> {
 
 fn header<'response>(response: &'response Response, name: &HeaderName) -> Option<&'response str> {
     response.headers().get(name)?.to_str().ok()
+}
+
+fn build(options: &ClientOptions, tls: ClientConfig) -> Result<Client, ExchangeError> {
+    let builder = Client::builder()
+        .tls_backend_preconfigured(tls)
+        .redirect(Policy::none())
+        // A proxy would decide where an allowed address leads to.
+        .no_proxy()
+        .referer(false)
+        .tcp_nodelay(true)
+        .pool_idle_timeout(KEEP_UNUSED_CONNECTION)
+        .connect_timeout(options.connect_timeout);
+    // The idle timeout decides, and may be longer than the library's own limit.
+    #[cfg(target_os = "linux")]
+    let builder = builder.tcp_user_timeout(None);
+    builder.build().map_err(|error| ExchangeError::Setup {
+        detail: causes(&error),
+    })
 }
