@@ -6,6 +6,7 @@
 mod connection;
 mod hello;
 mod message;
+mod refusal;
 mod send;
 mod session;
 mod subscribe;

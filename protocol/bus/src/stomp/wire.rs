@@ -222,3 +222,6 @@ impl<S: AsyncRead + AsyncWrite> Wire<S> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -128,13 +128,11 @@ impl Core {
         !(self.sent.is_empty() && self.unsent.is_empty())
     }
 
-    /// Gives up the volatile messages that have waited too long, and those whose time to live has passed.
+    /// Gives up the volatile messages that have waited too long, those whose time to live has passed, and what
+    /// is not yet written and nobody waits for any more.
     pub(super) fn expire(&mut self, error: &BusError) {
         let now = Instant::now();
-        let late = |work: &Work| match work {
-            Work::Send(send) => send.is_late(now),
-            _ => false,
-        };
+        let late = |work: &Work| matches!(work, Work::Send(send) if send.is_late(now));
         let numbers: Vec<u64> = self
             .sent
             .iter()
@@ -146,10 +144,11 @@ impl Core {
                 work.fail(error);
             }
         }
-        let (late, unsent): (VecDeque<_>, _) =
-            mem::take(&mut self.unsent).into_iter().partition(late);
+        let (over, unsent): (VecDeque<_>, _) = mem::take(&mut self.unsent)
+            .into_iter()
+            .partition(|work| late(work) || work.is_abandoned());
         self.unsent = unsent;
-        for work in late {
+        for work in over {
             work.fail(error);
         }
     }

@@ -415,6 +415,43 @@ async fn closing_waits_for_the_receipt_but_not_for_ever() {
 }
 
 #[tokio::test]
+async fn the_last_handle_closes_the_connection() {
+    let (listener, options) = listen().await;
+    let bus = connect(options);
+    let mut peer = Peer::accept(&listener).await;
+    peer.welcome().await;
+    bus.ready(DEADLINE).await.unwrap();
+    let other = bus.clone();
+    drop(bus);
+    peer.expect_nothing(Duration::from_millis(50)).await;
+    drop(other);
+    let disconnect = peer.expect(StompCommand::Disconnect).await;
+    peer.confirm(&disconnect).await;
+    assert_eq!(peer.next().await, None);
+}
+
+/// A sender that waits no longer neither fills the memory nor is served when it is too late.
+#[tokio::test]
+async fn what_nobody_waits_for_is_not_sent() {
+    let (listener, options) = listen().await;
+    let address = options.addresses[0].clone();
+    drop(listener);
+    let bus = connect(options);
+    let waiting = Duration::from_millis(20);
+    tokio::time::timeout(waiting, bus.publish(persistent("given up")))
+        .await
+        .unwrap_err();
+    let listener = TcpListener::bind(address).await.unwrap();
+    let mut peer = Peer::accept(&listener).await;
+    peer.welcome().await;
+    let publishing = tokio::spawn(async move { bus.publish(persistent("wanted")).await });
+    let frame = peer.expect(StompCommand::Send).await;
+    assert_eq!(frame.body, "wanted");
+    peer.confirm(&frame).await;
+    publishing.await.unwrap().unwrap();
+}
+
+#[tokio::test]
 async fn a_silent_bus_is_left_and_a_beating_one_is_not() {
     let (listener, mut options) = listen().await;
     options.heart_beat = Duration::from_millis(200);

@@ -11,7 +11,8 @@ use tokio::{
 use super::{
     Context,
     hello::{Hello, VERSION},
-    session::{Flow, Refusal, Session},
+    refusal::Refusal,
+    session::{Flow, Session},
 };
 use crate::{
     embedded::connection::{Command, CommandSender, EventReceiver},

@@ -1,6 +1,6 @@
 //! CONNECT: what a client wants, and whether it gets it.
 
-use super::session::Refusal;
+use super::refusal::Refusal;
 use crate::stomp::{
     frame::{Frame, StompCommand},
     heart_beat::HeartBeat,

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use pillarbox_messages::Destination;
 
-use super::session::Refusal;
+use super::refusal::Refusal;
 use crate::{
     core::message::MAX_PRIORITY,
     embedded::connection::NewMessage,

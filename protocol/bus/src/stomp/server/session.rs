@@ -8,31 +8,20 @@ use pillarbox_messages::Destination;
 use super::{
     StompLimits,
     message::{self, Delivered},
+    refusal::Refusal,
     send,
     subscribe::{self, Subscribe},
 };
 use crate::{
     embedded::connection::{AckMode, Command, DeliveryId, Event, MessageId, Token},
     error::BusError,
-    stomp::{
-        codec::FrameError,
-        frame::{Frame, FrameWriter, StompCommand},
-    },
+    stomp::frame::{Frame, FrameWriter, StompCommand},
 };
 
 /// How many commands of one connection may wait for their answers before no more of its frames are read.
 const MAX_PENDING: usize = 4096;
-
-/// Why the connection ends with an ERROR frame.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
-    /// The error's short name.
-    pub(super) name: String,
-    /// The error in words.
-    pub(super) detail: String,
-    /// The receipt that the refused frame asked for.
-    pub(super) receipt: Option<String>,
-}
+/// How long the names may be that clients make up and the session has to remember, in bytes.
+const MAX_NAME: usize = 1024;
 
 /// Whether the session goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,6 +98,7 @@ impl Session {
         if self.disconnecting {
             return Ok(());
         }
+        check_names(&frame)?;
         let receipt = frame.header("receipt").map(str::to_owned);
         let command = self.command(frame, now_ms).map_err(|refusal| Refusal {
             receipt: refusal.receipt.or(receipt),
@@ -448,55 +438,17 @@ impl Pending {
     }
 }
 
-impl Refusal {
-    pub(super) fn new(name: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            detail: detail.into(),
-            receipt: None,
+fn check_names(frame: &Frame) -> Result<(), Refusal> {
+    for name in ["receipt", "id", "transaction"] {
+        if frame
+            .header(name)
+            .is_some_and(|value| value.len() > MAX_NAME)
+        {
+            let detail = format!("header '{name}' is longer than {MAX_NAME} bytes");
+            return Err(Refusal::new("LIMIT", detail));
         }
     }
-
-    pub(super) fn invalid(detail: impl Into<String>) -> Self {
-        Self::new("INVALID", detail)
-    }
-
-    /// This refusal as the answer to `frame`.
-    pub(super) fn answering(mut self, frame: &Frame) -> Self {
-        self.receipt = frame.header("receipt").map(str::to_owned);
-        self
-    }
-
-    /// Writes the ERROR frame. `version` is added where the client's versions don't fit.
-    pub(super) fn write(&self, out: &mut BytesMut, version: &str) {
-        let mut frame = FrameWriter::new(out, StompCommand::Error);
-        frame.header("message", &self.name);
-        if self.name == "VERSION" {
-            frame.header("version", version);
-        }
-        if let Some(receipt) = &self.receipt {
-            frame.header("receipt-id", receipt);
-        }
-        frame.header("content-type", "text/plain");
-        frame.finish(self.detail.as_bytes());
-    }
-}
-
-impl From<BusError> for Refusal {
-    fn from(error: BusError) -> Self {
-        let detail = match &error {
-            BusError::Refused { detail, .. } => detail.clone(),
-            other => other.to_string(),
-        };
-        Self::new(error.name(), detail)
-    }
-}
-
-impl From<FrameError> for Refusal {
-    fn from(error: FrameError) -> Self {
-        let name = if error.is_limit() { "LIMIT" } else { "INVALID" };
-        Self::new(name, error.to_string())
-    }
+    Ok(())
 }
 
 fn transaction_name(frame: &Frame) -> Result<&str, Refusal> {

@@ -3,8 +3,8 @@
 use pillarbox_messages::Destination;
 
 use super::{
+    refusal::Refusal,
     send::{boolean, number},
-    session::Refusal,
 };
 use crate::{
     embedded::connection::AckMode,

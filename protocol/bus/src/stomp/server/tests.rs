@@ -2,6 +2,7 @@
 
 mod clients;
 mod hostile;
+mod python;
 mod sessions;
 
 use std::net::SocketAddr;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use pillarbox_messages::{Destination, DestinationKind};
 use tokio::time::timeout;
 
@@ -386,15 +387,26 @@ async fn large_messages_and_many_of_them() {
     let delivery = next(&mut subscription).await;
     assert_eq!(delivery.message.body, large);
     delivery.ack().await.unwrap();
+    let many = SubscribeRequest {
+        prefetch: 200,
+        ..request(Destination::topic("t"))
+    };
+    let mut subscription = bus.subscribe(many).await.unwrap();
     let sending = async {
-        let message = || persistent(Destination::queue("q"), vec![b'y'; 2300]);
+        let message = || persistent(Destination::topic("t"), vec![b'y'; 2300]);
         bus.publish_all((0..2000).map(|_| message()).collect())
             .await
             .unwrap();
     };
     let receiving = async {
-        for _ in 0..2000 {
-            next(&mut subscription).await.ack().await.unwrap();
+        for _ in 0..20 {
+            let mut acks = Vec::new();
+            for _ in 0..100 {
+                acks.push(next(&mut subscription).await.ack());
+            }
+            for result in join_all(acks).await {
+                result.unwrap();
+            }
         }
     };
     tokio::join!(sending, receiving);

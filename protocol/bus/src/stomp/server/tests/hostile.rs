@@ -68,6 +68,10 @@ async fn limits_after_connect() {
     refused_after_connect(&[b"SEND\n".to_vec(), flood].concat(), "LIMIT").await;
     refused_after_connect(b"SEND\ncontent-length:18446744073709551615\n\n", "LIMIT").await;
     refused_after_connect(b"SEND\ncontent-length:16777217\n\n", "LIMIT").await;
+    for header in ["receipt", "id", "transaction"] {
+        let frame = format!("SUBSCRIBE\n{header}:{}\n\n\0", "x".repeat(1025));
+        refused_after_connect(frame.as_bytes(), "LIMIT").await;
+    }
 }
 
 #[tokio::test]

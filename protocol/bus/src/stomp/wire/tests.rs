@@ -1,0 +1,137 @@
+use tokio::io::{DuplexStream, duplex};
+
+use super::*;
+use crate::stomp::frame::{FrameWriter, StompCommand};
+
+const HOUR: Duration = Duration::from_secs(3600);
+const SECOND: Duration = Duration::from_secs(1);
+
+fn pair(stalls: StallLimits) -> (Wire<DuplexStream>, DuplexStream) {
+    let (ours, theirs) = duplex(64);
+    (Wire::new(ours, FrameLimits::default(), stalls), theirs)
+}
+
+const PATIENT: StallLimits = StallLimits {
+    read: HOUR,
+    write: HOUR,
+};
+
+/// A peer that beats exactly in its interval, give or take two fifths of it, is never given up; this side
+/// beats twice as often as it must.
+#[tokio::test]
+async fn intervals() {
+    let (mut wire, _peer) = pair(PATIENT);
+    assert_eq!(wire.next_timer(), None);
+    wire.open(
+        FrameLimits::default(),
+        Beats {
+            send: Some(SECOND),
+            expect: Some(2 * SECOND),
+        },
+    );
+    assert_eq!(wire.silent_at(), Some(wire.last_read + 4 * SECOND));
+    assert_eq!(wire.beat_at(), Some(wire.last_write + SECOND / 2));
+    assert_eq!(wire.next_timer(), wire.beat_at());
+}
+
+#[tokio::test]
+async fn whatever_waits_to_be_written_is_beat_enough() {
+    let (mut wire, _peer) = pair(PATIENT);
+    wire.open(
+        FrameLimits::default(),
+        Beats {
+            send: Some(SECOND),
+            expect: None,
+        },
+    );
+    wire.output.extend_from_slice(b"bytes");
+    assert_eq!(wire.beat_at(), None);
+}
+
+#[tokio::test]
+async fn a_beat_is_written_when_nothing_else_is() {
+    let (mut wire, mut peer) = pair(PATIENT);
+    let soon = Duration::from_millis(20);
+    wire.open(
+        FrameLimits::default(),
+        Beats {
+            send: Some(soon),
+            expect: None,
+        },
+    );
+    let turning = async { while wire.turn(true).await.is_ok() {} };
+    tokio::select! {
+        () = turning => unreachable!(),
+        byte = peer.read_u8() => assert_eq!(byte.unwrap(), b'\n'),
+    }
+}
+
+#[tokio::test]
+async fn any_byte_is_heard() {
+    let (mut wire, mut peer) = pair(PATIENT);
+    let before = wire.last_read;
+    peer.write_all(b"SEN").await.unwrap();
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    wire.turn(true).await.unwrap();
+    assert!(wire.last_read > before);
+    // A frame has begun.
+    assert!(wire.read_stalled_at().is_some());
+}
+
+/// While this side does not read, the peer's silence is not the peer's fault.
+#[tokio::test]
+async fn not_reading_is_not_hearing_nothing() {
+    let (mut wire, _peer) = pair(PATIENT);
+    let silence = Duration::from_millis(20);
+    wire.open(
+        FrameLimits::default(),
+        Beats {
+            send: Some(silence),
+            expect: Some(silence),
+        },
+    );
+    for _ in 0..10 {
+        wire.turn(false).await.unwrap();
+    }
+    let error = loop {
+        if let Err(error) = wire.turn(true).await {
+            break error;
+        }
+    };
+    assert!(matches!(error, WireError::Silent(_)), "{error}");
+}
+
+#[tokio::test]
+async fn stalls_and_deadlines() {
+    let short = Duration::from_millis(20);
+    let (mut wire, mut peer) = pair(StallLimits {
+        read: short,
+        write: HOUR,
+    });
+    peer.write_all(b"SEND\n").await.unwrap();
+    wire.turn(true).await.unwrap();
+    assert!(wire.frame().unwrap().is_none());
+    assert!(matches!(
+        wire.turn(true).await,
+        Err(WireError::ReadStalled(_))
+    ));
+
+    let (mut wire, _peer) = pair(StallLimits {
+        read: HOUR,
+        write: short,
+    });
+    FrameWriter::new(&mut wire.output, StompCommand::Send).finish(&[b'x'; 1000]);
+    wire.turn(true).await.unwrap();
+    assert!(matches!(
+        wire.turn(true).await,
+        Err(WireError::WriteStalled(_))
+    ));
+
+    let (mut wire, _peer) = pair(PATIENT);
+    wire.set_deadline(Some(Instant::now() + short));
+    assert!(matches!(wire.turn(true).await, Err(WireError::Deadline)));
+
+    let (mut wire, peer) = pair(PATIENT);
+    drop(peer);
+    assert!(matches!(wire.turn(true).await, Err(WireError::Closed)));
+}
