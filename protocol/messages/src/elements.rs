@@ -174,17 +174,9 @@ pub struct FileIdsData {
     pub items: Vec<FileIdsDataItem>,
 }
 
-elements! {
-    /// The list inside [`FileIdsData`].
-    FileIdsDataItems {
-        /// The files.
-        items: repeated FileIdsDataItem = "FileIDsDataItem",
-    }
-}
-
 impl Content for FileIdsData {
     fn read(reader: &mut Reader<'_>) -> Read<Self> {
-        let FileIdsDataItems { items } = reader.required("FileIDsDataItems")?;
+        let items = reader.list("FileIDsDataItems", "FileIDsDataItem")?;
         reader.expect_end()?;
         Ok(Self { items })
     }
@@ -317,8 +309,7 @@ impl Content for ResultingAuditTrails {
         let result = if let Some(address) = reader.optional("ResultAddress")? {
             Self::Address(address)
         } else {
-            let AuditTrailEvents { events } = reader.required("AuditTrailEvents")?;
-            Self::Events(events)
+            Self::Events(reader.list("AuditTrailEvents", "AuditTrailEvent")?)
         };
         reader.expect_end()?;
         Ok(result)

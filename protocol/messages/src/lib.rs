@@ -7,7 +7,7 @@
 //! Invariants:
 //!
 //! * What is read is what the schema allows, no less strict: element order, number, namespace, attributes,
-//!   value spaces. The differences are few and named in [`Message::from_xml`]'s tests.
+//!   value spaces. The few differences are named at [`Message::from_xml`].
 //! * Reading hostile text ends in a typed [`DecodeError`], in bounded memory and linear time ([`limits`]).
 //! * What is written can be read again and is equal, except for characters that XML does not have.
 //! * Reading judges form only. Whether a file id is acceptable ([`file_id`]) or a version speaks to ours

@@ -252,6 +252,12 @@ impl Message {
     /// Reads a message of at most [`MAX_MESSAGE_BYTES`], as strictly as the schema has it: the local name of
     /// the root decides the type; every element in its place and namespace, nothing missing, nothing else.
     ///
+    /// Stricter than the schema in few things, none of which the Java components write: no document type
+    /// declaration, no processing instruction after the prolog, no `xsi:type`, no declared encoding but UTF-8, no
+    /// XML version but 1.0; `Destination` and `ReplyTo` name a place of a known kind; dates are within what
+    /// [`Timestamp`](crate::Timestamp) holds. More lenient in none. Numbers without upper bound in the schema
+    /// are cut to what fits.
+    ///
     /// # Errors
     ///
     /// If the text is not well-formed, not such a message, or too large. The version is not judged; see

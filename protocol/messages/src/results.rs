@@ -241,17 +241,9 @@ pub struct FileIdsParameterData {
     pub file_ids: Vec<FileId>,
 }
 
-elements! {
-    /// The list inside [`FileIdsParameterData`].
-    FileIdsItems {
-        /// The files.
-        file_ids: repeated FileId = "FileID",
-    }
-}
-
 impl Content for FileIdsParameterData {
     fn read(reader: &mut Reader<'_>) -> Read<Self> {
-        let FileIdsItems { file_ids } = reader.required("FileIDsItems")?;
+        let file_ids = reader.list("FileIDsItems", "FileID")?;
         reader.expect_end()?;
         Ok(Self { file_ids })
     }

@@ -72,6 +72,12 @@ fn around_the_root(tree: &Element, add: &mut Add<'_>) {
             "<?xml encoding=\"UTF-8\"?>",
             "",
         ),
+        (
+            "declaration of a part of UTF-8",
+            "<?xml version=\"1.0\" encoding=\"US-ASCII\"?>",
+            "",
+        ),
+        ("declaration of version 1.1", "<?xml version=\"1.1\"?>", ""),
         ("comments", "<!-- a --><!-- b -->\n", "\n<!-- c -->\n"),
         ("comment with two hyphens", "<!-- a -- b -->", ""),
         ("text before", "x", ""),
@@ -297,7 +303,7 @@ fn texts(tree: &Element, place: &[usize], add: &mut Add<'_>) {
     }
 }
 
-const TEXTS: [&str; 62] = [
+const TEXTS: [&str; 63] = [
     "",
     " ",
     "\u{A0}",
@@ -357,6 +363,7 @@ const TEXTS: [&str; 62] = [
     "12024-05-01T12:00:00Z",
     "02024-05-01T12:00:00Z",
     "-0044-03-15T12:00:00Z",
+    "300000-01-01T00:00:00Z",
     "2024-05-01",
     "topic://a://b",
     "ftp://a",

@@ -48,6 +48,19 @@ fn characters_that_xml_does_not_have_are_replaced() {
 }
 
 #[test]
+fn names_are_never_normalized() {
+    // The same word composed and decomposed: two different names.
+    for name in [
+        "s\u{F8}gr\u{F8}d-\u{E9}.txt",
+        "s\u{F8}gr\u{F8}d-e\u{301}.txt",
+    ] {
+        let read = Message::from_xml(&PUT.replace("a&amp;b.txt", name)).unwrap();
+        assert_eq!(read.file_id().unwrap().as_str().as_bytes(), name.as_bytes());
+        assert!(read.to_xml().contains(name));
+    }
+}
+
+#[test]
 fn types_by_their_part() {
     let count = |kinds: fn(MessageType) -> bool| {
         MessageType::ALL.iter().filter(|&&kind| kinds(kind)).count()

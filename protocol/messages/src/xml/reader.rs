@@ -173,6 +173,23 @@ impl<'x> Reader<'x> {
         Ok(contents)
     }
 
+    /// Reads the element that must come next and holds nothing but a list.
+    pub(crate) fn list<T: Content>(
+        &mut self,
+        name: &'static str,
+        item: &'static str,
+    ) -> Read<Vec<T>> {
+        if !self.at(name)? {
+            return Err(self.instead_of(Expected::Element(name)));
+        }
+        self.ahead = Ahead::Nothing;
+        self.path.push(name);
+        let items = self.repeated(item)?;
+        self.expect_end()?;
+        self.path.pop();
+        Ok(items)
+    }
+
     /// Whether the element comes next.
     #[inline]
     pub(crate) fn at(&mut self, name: &str) -> Read<bool> {
