@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
+    path::Path,
     sync::Arc,
 };
 
@@ -21,7 +22,7 @@ use crate::{
         Context, Conversation, Procedure, get_checksums::GetChecksumsProcedure,
         get_file::GetFileProcedure, get_file_ids::GetFileIdsProcedure, put_file::PutFileProcedure,
     },
-    digests::plain_spec,
+    digests::{plain_spec, same_spec},
     error::ClientError,
     mediator::{INBOX_MESSAGES, Mediator, Registration},
     options::ClientOptions,
@@ -116,21 +117,15 @@ impl Client {
     /// put by this client already.
     pub async fn put_file(&self, request: PutFile) -> Result<Running, ClientError> {
         request.validate(self.repository())?;
-        let collection = self.terms(&request.collection)?;
+        let terms = self.terms(&request.collection)?;
         let default_spec = plain_spec(self.repository().default_checksum);
         let mut procedure = PutFileProcedure {
-            file: request.file_id.clone(),
-            size: 0,
-            address: String::new(),
-            offer: false,
             checksum: request.checksum,
             request_checksum: request.request_checksum,
-            default_spec: default_spec.clone(),
             partial_allowed: request.partial_allowed,
             retries: request.retries,
-            checksum_pillars: BTreeSet::new(),
-            retried: BTreeMap::new(),
             audit_trail_information: request.audit_trail_information,
+            ..PutFileProcedure::new(request.file_id.clone(), default_spec)
         };
         let cargo = match request.source {
             Source::Address { address, size } => {
@@ -138,29 +133,42 @@ impl Client {
                 procedure.address = address;
                 Cargo::Nothing
             }
-            Source::Path(path) => {
-                let address = self.offer_address(&request.file_id)?;
-                let spec = procedure.checksum.is_none().then(|| default_spec.clone());
-                let examined = examine(&path, spec).await?;
-                procedure.size = examined.size;
-                procedure.address.clone_from(&address);
-                procedure.offer = true;
-                if let Some(checksum_value) = examined.checksum {
-                    procedure.checksum = Some(ChecksumData {
-                        checksum_spec: default_spec,
-                        checksum_value,
-                        calculation_timestamp: Timestamp::from(self.shared.component.clock().now()),
-                    });
-                }
-                Cargo::Outbound {
-                    file: examined.file,
-                    size: examined.size,
-                    address,
-                }
-            }
+            Source::Path(path) => self.outbound(&path, &mut procedure).await?,
         };
-        let file = Some(request.file_id);
-        self.start(procedure, collection, file, cargo, true).await
+        self.start(procedure, terms, Some(request.file_id), cargo, true)
+            .await
+    }
+
+    /// Prepares a file to be offered.
+    async fn outbound(
+        &self,
+        path: &Path,
+        procedure: &mut PutFileProcedure,
+    ) -> Result<Cargo, ClientError> {
+        let address = self.offer_address(&procedure.file)?;
+        let given = procedure
+            .checksum
+            .as_ref()
+            .map(|given| &given.checksum_spec);
+        let needed = given.is_none_or(|given| !same_spec(given, &procedure.default_spec));
+        let spec = needed.then(|| procedure.default_spec.clone());
+        let examined = examine(path, spec).await?;
+        procedure.size = examined.size;
+        procedure.address.clone_from(&address);
+        procedure.offer = true;
+        procedure.default_checksum = examined.checksum.map(|checksum_value| ChecksumData {
+            checksum_spec: procedure.default_spec.clone(),
+            checksum_value,
+            calculation_timestamp: Timestamp::from(self.shared.component.clock().now()),
+        });
+        if procedure.checksum.is_none() {
+            procedure.checksum.clone_from(&procedure.default_checksum);
+        }
+        Ok(Cargo::Outbound {
+            file: examined.file,
+            size: examined.size,
+            address,
+        })
     }
 
     /// Fetches a file.

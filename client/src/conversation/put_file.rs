@@ -26,6 +26,8 @@ pub struct PutFileProcedure {
     pub offer: bool,
     /// Its checksum, which pillars compare with what they received.
     pub checksum: Option<ChecksumData>,
+    /// Its default checksum, if that is another one and known: pillars tell theirs of an existing file.
+    pub default_checksum: Option<ChecksumData>,
     /// The checksum that pillars are asked to answer with.
     pub request_checksum: Option<ChecksumSpec>,
     /// The repository's default, the only one that a checksum pillar knows.
@@ -43,12 +45,43 @@ pub struct PutFileProcedure {
 }
 
 impl PutFileProcedure {
-    /// Whether a pillar's existing file is the one being put: same checksum, computed the same way.
-    fn is_same(&self, existing: &ChecksumData) -> bool {
-        self.checksum.as_ref().is_some_and(|ours| {
-            ours.checksum_value == existing.checksum_value
-                && same_spec(&ours.checksum_spec, &existing.checksum_spec)
-        })
+    /// A put of this file, of which nothing is known yet.
+    #[must_use]
+    pub const fn new(file: FileId, default_spec: ChecksumSpec) -> Self {
+        Self {
+            file,
+            size: 0,
+            address: String::new(),
+            offer: false,
+            checksum: None,
+            default_checksum: None,
+            request_checksum: None,
+            default_spec,
+            partial_allowed: true,
+            retries: 0,
+            checksum_pillars: BTreeSet::new(),
+            retried: BTreeMap::new(),
+            audit_trail_information: None,
+        }
+    }
+
+    /// What a pillar's existing file is, by its checksum.
+    fn compare(&self, existing: Option<&ChecksumData>) -> Existing {
+        let Some(existing) = existing else {
+            return Existing::Unknown;
+        };
+        let known = [&self.checksum, &self.default_checksum]
+            .into_iter()
+            .flatten();
+        let mut comparable =
+            known.filter(|ours| same_spec(&ours.checksum_spec, &existing.checksum_spec));
+        match comparable.next() {
+            Some(ours) if ours.checksum_value == existing.checksum_value => {
+                Existing::Same(existing.clone())
+            }
+            Some(_) => Existing::Different,
+            None => Existing::Unknown,
+        }
     }
 
     /// A checksum pillar is only asked for the default checksum: it has no other.
@@ -91,12 +124,14 @@ impl Procedure for PutFileProcedure {
         if code != ResponseCode::DuplicateFileFailure {
             return Refusal::Failed;
         }
-        match &response.checksum_data_for_existing_file {
-            Some(existing) if self.is_same(existing) => {
+        match self.compare(response.checksum_data_for_existing_file.as_ref()) {
+            Existing::Same(existing) => {
                 Refusal::Complete(already_there(existing), ALREADY_THERE.to_owned())
             }
-            Some(_) => Refusal::Abort(format!("{DIFFERENT} at {}", response.header.from)),
-            None => Refusal::Abort(format!("{UNKNOWN} at {}", response.header.from)),
+            Existing::Different => {
+                Refusal::Abort(format!("{DIFFERENT} at {}", response.header.from))
+            }
+            Existing::Unknown => Refusal::Abort(format!("{UNKNOWN} at {}", response.header.from)),
         }
     }
 
@@ -143,12 +178,12 @@ impl Procedure for PutFileProcedure {
                 Failing::Retry
             }
             (ResponseCode::DuplicateFileFailure, Message::PutFileFinalResponse(response)) => {
-                match &response.checksum_data_for_existing_file {
-                    Some(existing) if self.is_same(existing) => {
+                match self.compare(response.checksum_data_for_existing_file.as_ref()) {
+                    Existing::Same(existing) => {
                         Failing::Complete(already_there(existing), ALREADY_THERE.to_owned())
                     }
-                    Some(_) => Failing::Because(DIFFERENT.to_owned()),
-                    None => Failing::Because(UNKNOWN.to_owned()),
+                    Existing::Different => Failing::Because(DIFFERENT.to_owned()),
+                    Existing::Unknown => Failing::Because(UNKNOWN.to_owned()),
                 }
             }
             _ => Failing::Failed,
@@ -156,13 +191,23 @@ impl Procedure for PutFileProcedure {
     }
 }
 
+/// What a pillar's existing file is.
+enum Existing {
+    /// The one that is being put: same checksum, computed the same way.
+    Same(ChecksumData),
+    /// Another one.
+    Different,
+    /// Nobody can tell: no two checksums to compare.
+    Unknown,
+}
+
 const ALREADY_THERE: &str = "the identical file was there already";
 const DIFFERENT: &str = "a different file with this id exists";
-const UNKNOWN: &str = "a file with this id exists and its checksum was not told";
+const UNKNOWN: &str = "a file with this id exists, and no checksum tells whether it is the same";
 
-fn already_there(existing: &ChecksumData) -> ComponentResult {
+const fn already_there(existing: ChecksumData) -> ComponentResult {
     ComponentResult::Stored(Stored {
-        checksum: Some(existing.clone()),
+        checksum: Some(existing),
         already_there: true,
     })
 }

@@ -310,3 +310,23 @@ fn an_upload_that_takes_too_long() {
     bench.time_out();
     assert_eq!((bench.last().as_str(), bench.removed), ("FAILED", 1));
 }
+
+#[test]
+fn an_existing_file_is_compared_by_its_own_kind_of_checksum() {
+    let sha1 = checksum(
+        plain_spec(ChecksumType::Sha1),
+        "2fd4e1c67a2d28fced849ee1bb76e7391b93eb12",
+    );
+    for (known, last) in [
+        (Some(md5(OURS)), "COMPLETE"),
+        (Some(md5(OTHERS)), "FAILED"),
+        (None, "FAILED"),
+    ] {
+        let mut bench = put_with(&["north"], |put| {
+            put.checksum = Some(sha1.clone());
+            put.default_checksum = known;
+        });
+        bench.hear(put_duplicate("north", Some(md5(OURS))));
+        assert_eq!(bench.last(), last);
+    }
+}

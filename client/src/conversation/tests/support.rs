@@ -1,7 +1,5 @@
 //! A bench to run a machine on, and the messages of its peers.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use pillarbox_messages::{
     ChecksumData, ChecksumSpec, ChecksumType, ComponentId, Destination, FileId,
     GetFileFinalResponse, GetFileProgressResponse, Header, HexBinary,
@@ -170,18 +168,13 @@ pub(super) fn put_with(
 
 pub(super) fn put_procedure() -> PutFileProcedure {
     PutFileProcedure {
-        file: "hello.txt".into(),
         size: 20,
         address: ADDRESS.to_owned(),
         offer: true,
         checksum: Some(md5(OURS)),
         request_checksum: Some(plain_spec(ChecksumType::Md5)),
-        default_spec: plain_spec(ChecksumType::Md5),
-        partial_allowed: true,
-        retries: 0,
-        checksum_pillars: BTreeSet::new(),
-        retried: BTreeMap::new(),
         audit_trail_information: Some("first ingest".to_owned()),
+        ..PutFileProcedure::new("hello.txt".into(), plain_spec(ChecksumType::Md5))
     }
 }
 
