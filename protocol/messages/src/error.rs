@@ -168,7 +168,31 @@ impl fmt::Display for Expected {
     }
 }
 
-/// The beginning of a peer's text, short enough for a log line.
+/// The beginning of a peer's text, short enough for a log line and in one line.
 pub(crate) fn shown(text: &str) -> Box<str> {
-    text.chars().take(DecodeReason::SHOWN_CHARACTERS).collect()
+    text.chars()
+        .take(DecodeReason::SHOWN_CHARACTERS)
+        .map(|character| {
+            if character.is_control() {
+                char::REPLACEMENT_CHARACTER
+            } else {
+                character
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_stays_in_its_line() {
+        let reason = DecodeReason::bad_value(&"a\n\u{1B}".repeat(1000), "text");
+        let text = reason.to_string();
+        assert!(
+            text.len() < 500 && !text.contains(char::is_control),
+            "{text}"
+        );
+    }
 }

@@ -2,9 +2,13 @@
 //!
 //! Everything is parsed and written anew, so that nothing passes that means one thing there and another here.
 
+mod sets;
+
 use std::{iter::Peekable, str::Chars};
 
 use thiserror::Error;
+
+use self::sets::{BLANK, CATEGORIES, LINE_END, NOT_LINE_END, POSIX, SPACE, VERTICAL};
 
 /// Why a pattern was not compiled.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -445,38 +449,3 @@ fn push_literal(out: &mut String, character: char) {
 const MAX_PATTERN_BYTES: usize = 4096;
 /// How deep classes may nest.
 const MAX_CLASS_DEPTH: usize = 20;
-
-/// Java's `\s`, as items of a class.
-const SPACE: &str = r" \t\n\x0B\x0C\r";
-/// Java's `\h`.
-const BLANK: &str = r" \t\x{A0}\x{1680}\x{180E}\x{2000}-\x{200A}\x{202F}\x{205F}\x{3000}";
-/// Java's `\v`.
-const VERTICAL: &str = r"\n\x0B\x0C\r\x{85}\x{2028}\x{2029}";
-/// Java's `.`: not a line terminator.
-const NOT_LINE_END: &str = r"[^\n\r\x{85}\x{2028}\x{2029}]";
-/// Java's `\R`.
-const LINE_END: &str = r"(?:\r\n|[\n\x0B\x0C\r\x{85}\x{2028}\x{2029}])";
-
-/// The POSIX classes, which are ASCII in Java, as items of a class.
-const POSIX: [(&str, &str); 13] = [
-    ("Lower", "a-z"),
-    ("Upper", "A-Z"),
-    ("ASCII", r"\x00-\x7F"),
-    ("Alpha", "a-zA-Z"),
-    ("Digit", "0-9"),
-    ("Alnum", "a-zA-Z0-9"),
-    ("Punct", r"!-/:-@\x5B-\x60\x7B-\x7E"),
-    ("Graph", "!-~"),
-    ("Print", r"\x20-\x7E"),
-    ("Blank", r" \t"),
-    ("Cntrl", r"\x00-\x1F\x7F"),
-    ("XDigit", "0-9a-fA-F"),
-    ("Space", SPACE),
-];
-
-/// Unicode's general categories, the same in both.
-const CATEGORIES: [&str; 35] = [
-    "L", "Lu", "Ll", "Lt", "Lm", "Lo", "M", "Mn", "Mc", "Me", "N", "Nd", "Nl", "No", "P", "Pc",
-    "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "S", "Sm", "Sc", "Sk", "So", "Z", "Zs", "Zl", "Zp", "C",
-    "Cc", "Cf", "Co",
-];
