@@ -135,6 +135,8 @@ pub(crate) struct Log<S: Storage> {
     /// Records not written yet.
     buffer: Vec<u8>,
     index: Index,
+    /// The latest segment that [`Log::stale`] was about.
+    asked: u64,
     failed: bool,
     stats: LogStats,
 }
@@ -168,6 +170,7 @@ impl<S: Storage> Log<S> {
             spare: None,
             buffer: Vec::new(),
             index,
+            asked: 0,
             failed: false,
             stats: LogStats::default(),
         };
@@ -220,12 +223,19 @@ impl<S: Storage> Log<S> {
         }
     }
 
-    /// What should be written again so that the oldest segment can go; empty if it isn't worth while.
-    pub(crate) fn stale(&self) -> Vec<(MessageId, QueueId)> {
+    /// What should be written again so that the oldest segment can go; empty if it isn't worth while. Asked once
+    /// for each segment.
+    pub(crate) fn stale(&mut self) -> Vec<(MessageId, QueueId)> {
         if !self.has_room() || self.index.segments() <= self.options.few_segments {
             return Vec::new();
         }
-        self.index.stale(self.options.segment_bytes)
+        match self.index.stale(self.options.segment_bytes) {
+            Some((segment, places)) if segment > self.asked => {
+                self.asked = segment;
+                places
+            }
+            _ => Vec::new(),
+        }
     }
 
     pub(crate) fn stats(&self) -> LogStats {

@@ -1,9 +1,12 @@
-//! The rules one by one (`rules`), and all together against a simple model, a virtual clock and a disk that
-//! fails (`simulation`).
+//! The rules one by one, and all together against a simple model, a virtual clock and a disk that fails
+//! (`simulation`).
 
+mod consuming;
 mod invariants;
-mod rules;
+mod limits;
+mod routing;
 mod simulation;
+mod transactions;
 
 use bytes::Bytes;
 use pillarbox_messages::Destination;
@@ -213,4 +216,12 @@ pub(super) fn message(destination: Destination, body: &str) -> NewMessage {
 
 pub(super) fn work(body: &str) -> NewMessage {
     message(Destination::queue("work"), body)
+}
+
+pub(super) fn news(body: &str) -> NewMessage {
+    message(Destination::topic("news"), body)
+}
+
+pub(super) fn queue() -> Destination {
+    Destination::queue("work")
 }

@@ -12,7 +12,7 @@ use futures_util::{
     stream::FuturesUnordered,
 };
 use pillarbox_messages::clock::SharedClock;
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -88,6 +88,8 @@ pub(super) struct Owner {
     /// Everything up to this unit is written.
     written: u64,
     room: bool,
+    /// When to look for room again.
+    room_try: Instant,
     failed: bool,
     log: LogStats,
 }
@@ -112,6 +114,7 @@ impl Owner {
             pending_bytes: 0,
             written: 1,
             room: true,
+            room_try: Instant::now(),
             failed: false,
             log: opened,
         };
@@ -127,7 +130,7 @@ impl Owner {
         stop: CancellationToken,
     ) {
         loop {
-            let sleep = self.sleep();
+            let wake_at = self.wake_at();
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
@@ -142,7 +145,7 @@ impl Owner {
                     self.submitted(submission);
                     self.take_queued(BATCH, &mut commands, &mut opens);
                 }
-                () = tokio::time::sleep(sleep.unwrap_or_default()), if sleep.is_some() => self.tick(),
+                () = tokio::time::sleep_until(wake_at.unwrap_or_else(Instant::now)), if wake_at.is_some() => self.tick(),
             }
             self.hand_on();
         }
@@ -270,17 +273,19 @@ impl Owner {
 
     fn tick(&mut self) {
         self.step(Input::Tick);
-        if !self.room {
-            // Only a try: the channel is full when the writer is busy, and then it tries by itself.
+        if !self.room && self.room_try <= Instant::now() {
+            self.room_try = Instant::now() + LONGEST_SLEEP;
+            // Only a try: the channel is full when the writer is busy, and then it looks for room by itself.
             let _ = self.writer.jobs.try_send(Job::MakeRoom);
         }
     }
 
-    fn sleep(&self) -> Option<Duration> {
-        let room = (!self.room && !self.failed).then_some(LONGEST_SLEEP);
+    fn wake_at(&self) -> Option<Instant> {
+        let room = (!self.room && !self.failed).then_some(self.room_try);
         let deadline = self.core.next_deadline().map(|at| {
             let left = at.saturating_sub(self.clock.now_ms());
-            Duration::from_millis(u64::try_from(left).unwrap_or(0)).min(LONGEST_SLEEP)
+            let left = Duration::from_millis(u64::try_from(left).unwrap_or(0));
+            Instant::now() + left.min(LONGEST_SLEEP)
         });
         room.into_iter().chain(deadline).min()
     }

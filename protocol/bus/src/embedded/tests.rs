@@ -1,4 +1,6 @@
-//! The queue manager as its users see it, on a real directory.
+//! The queue manager as its users see it, on a real directory; `faults`: on a disk that fails.
+
+mod faults;
 
 use std::{path::Path, time::Duration};
 

@@ -110,8 +110,6 @@ fn open<S: Storage>(
 }
 
 fn run<S: Storage>(mut log: Log<S>, mut jobs: mpsc::Receiver<Job>, reports: &mpsc::Sender<Report>) {
-    // A place is asked for once: the owner writes it again, or it is gone by then.
-    let mut asked = None;
     while let Some(job) = jobs.blocking_recv() {
         let units = match job {
             Job::Write(units) => units,
@@ -124,12 +122,7 @@ fn run<S: Storage>(mut log: Log<S>, mut jobs: mpsc::Receiver<Job>, reports: &mps
             let _ = reports.blocking_send(Report::Failed(error.to_string()));
             return;
         }
-        let mut stale = log.stale();
-        if stale.is_empty() || stale.first() == asked.as_ref() {
-            stale.clear();
-        } else {
-            asked = stale.first().copied();
-        }
+        let stale = log.stale();
         let unit = units.last().map_or(0, |unit| unit.number);
         let (room, stats) = (log.has_room(), log.stats());
         let report = Report::Written {

@@ -96,18 +96,13 @@ impl Index {
         self.segments.pop_front();
     }
 
-    /// What lives in the oldest segment, if that is little, or if all segments together hold little.
-    pub(super) fn stale(&self, segment_bytes: u64) -> Vec<Key> {
-        let Some(oldest) = self.segments.front().filter(|_| self.segments.len() > 1) else {
-            return Vec::new();
-        };
+    /// The oldest segment and what lives in it, if that is little, or if all segments together hold little.
+    pub(super) fn stale(&self, segment_bytes: u64) -> Option<(u64, Vec<Key>)> {
+        let oldest = self.segments.front().filter(|_| self.segments.len() > 1)?;
         let all: u64 = self.segments.iter().map(|segment| segment.live_bytes).sum();
         let room = segment_bytes.saturating_mul(self.segments.len() as u64);
-        if oldest.live_bytes < segment_bytes / 4 || all < room / 4 {
-            oldest.live.iter().copied().collect()
-        } else {
-            Vec::new()
-        }
+        let little = oldest.live_bytes < segment_bytes / 4 || all < room / 4;
+        little.then(|| (oldest.number, oldest.live.iter().copied().collect()))
     }
 
     fn settle(&mut self, key: Key, segment: u64, bytes: u64) {

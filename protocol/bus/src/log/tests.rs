@@ -374,3 +374,32 @@ fn power_lost_while_segments_change_loses_nothing() {
         }
     }
 }
+
+#[test]
+fn an_old_segment_stays_until_what_replaces_it_is_on_the_disk() {
+    let disk = Disk::new();
+    let (mut log, _) = open(&disk).unwrap();
+    log.append(&[unit(1, true, define()), unit(2, true, put(1, 10))])
+        .unwrap();
+    let mut number = 2;
+    while !disk.names().contains(&"0000000002.log".to_owned()) {
+        number += 1;
+        let ids = (1..30).map(id).collect();
+        log.append(&[unit(number, false, Entry::Ack { queue: QUEUE, ids })])
+            .unwrap();
+    }
+    assert!(
+        open(&disk.after_power_loss(0))
+            .unwrap()
+            .1
+            .contains(&define())
+    );
+    log.append(&synced(put(50, 10))).unwrap();
+    assert!(!disk.names().contains(&"0000000001.log".to_owned()));
+    assert!(
+        open(&disk.after_power_loss(0))
+            .unwrap()
+            .1
+            .contains(&define())
+    );
+}

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::core::{
     Core,
-    queue::{QueueKind, SortKey, State},
+    queue::{Queue, QueueKind, SortKey, State},
+    unit::QueueId,
 };
 
 pub(crate) fn check(core: &Core) {
@@ -61,16 +62,7 @@ pub(crate) fn check(core: &Core) {
             !idle || queue.ready.is_empty(),
             "a message and its taker don't meet"
         );
-        for consumer in &queue.consumers {
-            let session = &core.sessions[&consumer.connection];
-            let flights = session.flights_of(consumer.subscription).len();
-            assert_eq!(usize::try_from(consumer.in_flight).unwrap(), flights);
-            assert!(consumer.in_flight <= consumer.prefetch);
-            assert_eq!(
-                session.subscriptions[&consumer.subscription].queue,
-                *queue_id
-            );
-        }
+        check_consumers(core, *queue_id, queue);
     }
     assert_eq!((core.held_messages, core.in_flight), (messages, in_flight));
     assert_eq!(core.held_bytes, bytes);
@@ -89,4 +81,17 @@ pub(crate) fn check(core: &Core) {
         .map(|queue| queue.consumers.len())
         .sum();
     assert_eq!(subscriptions, consumers);
+}
+
+fn check_consumers(core: &Core, queue_id: QueueId, queue: &Queue) {
+    for consumer in &queue.consumers {
+        let session = &core.sessions[&consumer.connection];
+        let flights = session.flights_of(consumer.subscription).len();
+        assert_eq!(usize::try_from(consumer.in_flight).unwrap(), flights);
+        assert!(consumer.in_flight <= consumer.prefetch);
+        assert_eq!(
+            session.subscriptions[&consumer.subscription].queue,
+            queue_id
+        );
+    }
 }

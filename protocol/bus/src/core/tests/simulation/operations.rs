@@ -1,0 +1,322 @@
+//! What random users do.
+
+use pillarbox_messages::Destination;
+
+use super::{Asked, Delivered, Expected, Fate, Simulation};
+use crate::{
+    BusError,
+    core::{Input, message::NewMessage, tests::message},
+    embedded::connection::{AckMode, Command, ConnectionId},
+};
+
+impl Simulation {
+    pub(super) fn connect(&mut self) {
+        let free: Vec<&str> = ["a", "b", "d"]
+            .into_iter()
+            .filter(|name| !self.connections.values().any(|taken| taken == name))
+            .collect();
+        let Some(name) = self.pick(&free) else { return };
+        let connection = ConnectionId(self.fresh());
+        self.connections.insert(connection, name.to_owned());
+        self.step(Input::Open {
+            connection,
+            client_id: name.to_owned(),
+        });
+    }
+
+    pub(super) fn connection(&mut self) -> Option<ConnectionId> {
+        let connections: Vec<_> = self.connections.keys().copied().collect();
+        self.pick(&connections)
+    }
+
+    pub(super) fn subscribe(&mut self) {
+        let Some(connection) = self.connection() else {
+            return;
+        };
+        let is_d = self.connections[&connection] == "d";
+        let durable = is_d && self.below(2) == 0;
+        if durable && self.subscriptions.values().any(|place| *place == "d") {
+            return;
+        }
+        let subscription = self.fresh();
+        let (place, destination) = match self.below(3) {
+            _ if durable => ("d", Destination::topic("news")),
+            0 => ("work", Destination::queue("work")),
+            1 => ("other", Destination::queue("other")),
+            _ => ("plain", Destination::topic("news")),
+        };
+        if place != "plain" {
+            self.subscriptions.insert((connection, subscription), place);
+        }
+        let ack = if self.below(6) == 0 {
+            AckMode::Auto
+        } else {
+            AckMode::Individual
+        };
+        let prefetch = u32::try_from(1 + self.below(5)).unwrap();
+        let (durable, token) = (durable.then(|| "n".to_owned()), self.fresh());
+        let command = Command::Subscribe {
+            subscription,
+            destination,
+            durable,
+            ack,
+            prefetch,
+            token,
+        };
+        self.command(connection, command);
+    }
+
+    /// A new message, and the places that must keep it.
+    pub(super) fn new_message(&mut self, together: u64) -> (NewMessage, Vec<(&'static str, u64)>) {
+        let marker = self.fresh();
+        let (destination, place) = match self.below(4) {
+            0 => (Destination::queue("work"), "work"),
+            1 => (Destination::queue("other"), "other"),
+            2 => (Destination::topic("news"), "d"),
+            _ => (Destination::topic("nowhere"), ""),
+        };
+        let persistent = self.below(4) > 0;
+        let expires = self.below(4) == 0;
+        let lifetime = 1 + i64::try_from(self.below(4000)).unwrap();
+        let expires_at = expires.then_some(self.now + lifetime);
+        let priority = if self.below(3) == 0 { 9 } else { 4 };
+        let mut keys = Vec::new();
+        if persistent && !place.is_empty() {
+            let expected = Expected {
+                fate: Fate::Sent,
+                expires_at,
+                together,
+            };
+            self.expected.insert((place, marker), expected);
+            keys.push((place, marker));
+        } else {
+            self.volatile.insert(marker);
+        }
+        let message = message(destination, &marker.to_string());
+        let persistent = Some(persistent);
+        (
+            NewMessage {
+                persistent,
+                priority,
+                expires_at,
+                ..message
+            },
+            keys,
+        )
+    }
+
+    pub(super) fn send(&mut self) {
+        let Some(connection) = self.connection() else {
+            return;
+        };
+        let together = self.fresh();
+        let (message, sent) = self.new_message(together);
+        let token = self.fresh();
+        self.asked.insert(
+            token,
+            Asked {
+                sent,
+                acked: Vec::new(),
+            },
+        );
+        self.command(
+            connection,
+            Command::Send {
+                message,
+                transaction: None,
+                token,
+            },
+        );
+    }
+
+    /// Takes something out of somebody's hands.
+    pub(super) fn hand(&mut self) -> Option<Delivered> {
+        let free: Vec<_> = (0..self.hands.len())
+            .filter(|at| !self.hands[*at].staged)
+            .collect();
+        let at = self.pick(&free)?;
+        Some(self.hands.swap_remove(at))
+    }
+
+    pub(super) fn going(&mut self, delivered: &Delivered) -> Vec<(&'static str, u64)> {
+        let Some(place) = delivered.place else {
+            return Vec::new();
+        };
+        let key = (place, delivered.marker);
+        if let Some(expected) = self.expected.get_mut(&key)
+            && expected.fate != Fate::Consumed
+        {
+            expected.fate = Fate::Going;
+        }
+        vec![key]
+    }
+
+    pub(super) fn acknowledge(&mut self) {
+        let Some(delivered) = self.hand() else { return };
+        let acked = self.going(&delivered);
+        let token = self.fresh();
+        self.asked.insert(
+            token,
+            Asked {
+                sent: Vec::new(),
+                acked,
+            },
+        );
+        let Delivered {
+            connection,
+            delivery,
+            ..
+        } = delivered;
+        self.command(
+            connection,
+            Command::Ack {
+                delivery,
+                transaction: None,
+                token,
+            },
+        );
+    }
+
+    pub(super) fn refuse(&mut self) {
+        let Some(Delivered {
+            connection,
+            delivery,
+            ..
+        }) = self.hand()
+        else {
+            return;
+        };
+        let token = self.fresh();
+        let command = Command::Nack {
+            delivery,
+            reject: false,
+            transaction: None,
+            token,
+        };
+        self.command(connection, command);
+    }
+
+    /// Opens a transaction with an acknowledgement and a send or two.
+    pub(super) fn transaction(&mut self) {
+        let Some(connection) = self.connection() else {
+            return;
+        };
+        let number = self.fresh();
+        self.command(
+            connection,
+            Command::Begin {
+                transaction: number,
+                token: 0,
+            },
+        );
+        let transaction = Some(number);
+        let mut asked = Asked {
+            sent: Vec::new(),
+            acked: Vec::new(),
+        };
+        for _ in 0..=self.below(2) {
+            let (message, sent) = self.new_message(number);
+            asked.sent.extend(sent);
+            self.command(
+                connection,
+                Command::Send {
+                    message,
+                    transaction,
+                    token: 0,
+                },
+            );
+        }
+        let own = self
+            .hands
+            .iter()
+            .position(|d| d.connection == connection && !d.staged);
+        if let Some(position) = own {
+            self.hands[position].staged = true;
+            let delivered = self.hands[position].clone();
+            if let Some(place) = delivered.place {
+                asked.acked.push((place, delivered.marker));
+            }
+            let delivery = delivered.delivery;
+            self.command(
+                connection,
+                Command::Ack {
+                    delivery,
+                    transaction,
+                    token: 0,
+                },
+            );
+        }
+        self.transactions.insert((connection, number), asked);
+    }
+
+    pub(super) fn finish_transaction(&mut self) {
+        let open: Vec<_> = self.transactions.keys().copied().collect();
+        let Some((connection, number)) = self.pick(&open) else {
+            return;
+        };
+        let Some(mut asked) = self.transactions.remove(&(connection, number)) else {
+            return;
+        };
+        self.hands
+            .retain(|d| d.connection != connection || !d.staged);
+        let token = self.fresh();
+        let others = self.transactions.keys().any(|(of, _)| *of == connection);
+        if others || self.below(4) == 0 {
+            // With several open the model would lose track of whose the staged ones are.
+            asked.acked.clear();
+            self.undone(&asked);
+            self.command(
+                connection,
+                Command::Abort {
+                    transaction: number,
+                    token,
+                },
+            );
+            return;
+        }
+        for key in &asked.acked {
+            if let Some(expected) = self.expected.get_mut(key)
+                && expected.fate != Fate::Consumed
+            {
+                expected.fate = Fate::Going;
+            }
+        }
+        self.asked.insert(token, asked);
+        self.command(
+            connection,
+            Command::Commit {
+                transaction: number,
+                token,
+            },
+        );
+    }
+
+    pub(super) fn leave(&mut self) {
+        let Some(connection) = self.connection() else {
+            return;
+        };
+        let subscriptions: Vec<_> = self
+            .subscriptions
+            .keys()
+            .filter(|(of, _)| *of == connection)
+            .copied()
+            .collect();
+        match (self.below(3), self.pick(&subscriptions)) {
+            (0, Some((_, subscription))) => {
+                self.command(
+                    connection,
+                    Command::Unsubscribe {
+                        subscription,
+                        token: 0,
+                    },
+                );
+                self.subscriptions.remove(&(connection, subscription));
+            }
+            (1, _) => self.command(connection, Command::Disconnect { token: 0 }),
+            _ => self.step(Input::Lost {
+                connection,
+                reason: BusError::Closed,
+            }),
+        }
+    }
+}
