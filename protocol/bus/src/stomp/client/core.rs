@@ -4,24 +4,19 @@
 
 mod subscriptions;
 mod work;
+mod write;
 
 use std::{collections::BTreeMap, collections::VecDeque, mem, sync::Arc};
 
 use bytes::BytesMut;
 use tokio::time::Instant;
 
-use self::subscriptions::Subscriptions;
+use self::subscriptions::{HandedOver, Subscriptions};
 pub(super) use self::work::Work;
-use super::{
-    Answer, Request, StompOptions, decode,
-    encode::{self, SendContext},
-};
+use super::{Answer, Request, StompOptions, decode, encode};
 use crate::{
     error::BusError,
-    handle::{
-        Outgoing,
-        delivery::{AckHandle, AckId},
-    },
+    handle::delivery::{AckHandle, AckId},
     stomp::frame::{Frame, StompCommand},
 };
 
@@ -219,24 +214,25 @@ impl Core {
     pub(super) fn on_frame(&mut self, frame: Frame, out: &mut BytesMut) -> Step {
         match frame.command {
             StompCommand::Message => self.on_message(frame, out),
-            StompCommand::Receipt => return self.on_receipt(&frame, out),
-            StompCommand::Error => return Step::Refused(self.on_error(&frame)),
+            StompCommand::Receipt => self.on_receipt(&frame, out),
+            StompCommand::Error => Step::Refused(self.on_error(&frame)),
             other => {
                 let detail = format!("the bus sent {other}, which is not for clients");
-                return Step::Refused(BusError::invalid(detail));
+                Step::Refused(BusError::invalid(detail))
             }
         }
-        Step::Continue
     }
 
-    fn on_message(&mut self, frame: Frame, out: &mut BytesMut) {
+    fn on_message(&mut self, frame: Frame, out: &mut BytesMut) -> Step {
         let number = frame
             .header("subscription")
             .and_then(|number| number.parse().ok());
         // A message on its way while its subscription ended: the bus has taken it back.
-        let Some(number) = number else { return };
+        let Some(number) = number else {
+            return Step::Continue;
+        };
         let Some(subscribed) = self.subscriptions.destination(number) else {
-            return;
+            return Step::Continue;
         };
         let (message, id) = decode::message(frame, subscribed);
         let handle = AckHandle {
@@ -244,10 +240,15 @@ impl Core {
             subscription: number,
             id,
         };
-        if !self.subscriptions.deliver(number, message, handle) {
-            // Nobody listens any more.
-            self.unsubscribe(number, false, None, out);
+        match self.subscriptions.deliver(number, message, handle) {
+            HandedOver::Done => {}
+            HandedOver::Nobody => self.unsubscribe(number, false, None, out),
+            HandedOver::TooMany => {
+                let detail = "the bus delivers more than the subscription's prefetch";
+                return Step::Refused(BusError::invalid(detail));
+            }
         }
+        Step::Continue
     }
 
     fn on_receipt(&mut self, frame: &Frame, out: &mut BytesMut) -> Step {
@@ -351,80 +352,6 @@ impl Core {
                 .subscriptions
                 .destination(handle.subscription)
                 .is_some()
-    }
-
-    fn write_or_wait(&mut self, work: Work, out: &mut BytesMut) {
-        if self.connected {
-            self.write(work, out);
-        } else {
-            self.unsent.push_back(work);
-        }
-    }
-
-    /// Writes the frames of a work that is not tied to an earlier connection.
-    fn write(&mut self, work: Work, out: &mut BytesMut) {
-        if work.is_abandoned() {
-            return;
-        }
-        let receipt = self.last_receipt + 1;
-        match &work {
-            Work::Send(send) => {
-                let ttl = send.ttl_left();
-                let context = SendContext {
-                    receipt: Some(receipt),
-                    transaction: None,
-                    ttl,
-                };
-                encode::send(out, &send.message, context);
-            }
-            Work::Cancel { number, name, .. } => {
-                encode::unsubscribe(out, *number, Some(name), receipt);
-            }
-            Work::Commit { sends, acks, .. } => self.write_commit(sends, acks, receipt, out),
-            Work::Subscribe(_) | Work::Unsubscribe { .. } | Work::Ack { .. } | Work::Disconnect => {
-            }
-        }
-        self.note(work);
-    }
-
-    fn write_commit(
-        &mut self,
-        sends: &[Outgoing],
-        acks: &[AckHandle],
-        receipt: u64,
-        out: &mut BytesMut,
-    ) {
-        self.last_transaction += 1;
-        let name = format!("t{}", self.last_transaction);
-        encode::transaction(out, StompCommand::Begin, &name, None);
-        for message in sends {
-            let context = SendContext {
-                receipt: None,
-                transaction: Some(&name),
-                ttl: message.ttl,
-            };
-            encode::send(out, message, context);
-        }
-        for ack in acks {
-            if let AckId::Stomp(id) = &ack.id {
-                encode::ack(out, StompCommand::Ack, id, Some(&name), None);
-            }
-        }
-        encode::transaction(out, StompCommand::Commit, &name, Some(receipt));
-    }
-
-    fn write_subscribe(&mut self, number: u64, out: &mut BytesMut) {
-        let receipt = self.last_receipt + 1;
-        if let Some(request) = self.subscriptions.request(number) {
-            encode::subscribe(out, number, request, receipt);
-            self.note(Work::Subscribe(number));
-        }
-    }
-
-    fn note(&mut self, work: Work) -> u64 {
-        self.last_receipt += 1;
-        self.sent.insert(self.last_receipt, work);
-        self.last_receipt
     }
 }
 

@@ -493,6 +493,26 @@ async fn what_can_not_be_sent_is_refused_before_it_is_tried() {
 }
 
 #[tokio::test]
+async fn a_bus_that_delivers_more_than_asked_for_is_left() {
+    let (listener, options) = listen().await;
+    let bus = connect(options);
+    let mut peer = Peer::accept(&listener).await;
+    peer.welcome().await;
+    let subscribing =
+        tokio::spawn(async move { bus.subscribe(request(AckMode::Individual)).await });
+    let frame = peer.expect(StompCommand::Subscribe).await;
+    peer.confirm(&frame).await;
+    let _subscription = subscribing.await.unwrap().unwrap();
+    for number in 0..4 + 4 + 64 {
+        peer.send(message(&number.to_string())).await;
+    }
+    peer.expect_nothing(Duration::from_millis(50)).await;
+    peer.send(message("one more")).await;
+    assert_eq!(peer.next().await, None);
+    Peer::accept(&listener).await;
+}
+
+#[tokio::test]
 async fn a_bus_that_sends_too_much_is_left() {
     let (listener, mut options) = listen().await;
     options.limits.body = 100;

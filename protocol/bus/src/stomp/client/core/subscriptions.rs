@@ -22,14 +22,26 @@ pub(in crate::stomp::client) struct Subscriptions {
     by_number: BTreeMap<u64, Subscribed>,
 }
 
+/// How many deliveries beyond its prefetch a subscription may get: some buses don't count exactly.
+const EXCESS: usize = 64;
+
+/// What came of a delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HandedOver {
+    Done,
+    /// Nobody listens any more.
+    Nobody,
+    /// The bus sends more than was asked for.
+    TooMany,
+}
+
 #[derive(Debug)]
 struct Subscribed {
     request: SubscribeRequest,
     arrivals: mpsc::Sender<Arrival>,
     /// Who waits for the subscription to exist; `None` once it has existed.
     waiter: Option<Answer>,
-    /// What had no room in the channel because deliveries of an earlier connection are still in it. At most
-    /// the prefetch.
+    /// What had no room in the channel because deliveries of an earlier connection are still in it.
     overflow: VecDeque<Arrival>,
 }
 
@@ -102,16 +114,28 @@ impl Subscriptions {
         }
     }
 
-    /// Hands a message over; false if nobody listens.
-    pub(super) fn deliver(&mut self, number: u64, message: Incoming, handle: AckHandle) -> bool {
+    /// Hands a message over.
+    pub(super) fn deliver(
+        &mut self,
+        number: u64,
+        message: Incoming,
+        handle: AckHandle,
+    ) -> HandedOver {
         let Some(subscribed) = self.by_number.get_mut(&number) else {
-            return true;
+            return HandedOver::Nobody;
         };
         subscribed.overflow.push_back(Arrival {
             message: Arc::new(message),
             handle,
         });
-        subscribed.flush()
+        let prefetch = usize::try_from(subscribed.request.prefetch).unwrap_or(usize::MAX);
+        if !subscribed.flush() {
+            HandedOver::Nobody
+        } else if subscribed.overflow.len() > prefetch.saturating_add(EXCESS) {
+            HandedOver::TooMany
+        } else {
+            HandedOver::Done
+        }
     }
 
     /// The channel of a subscription with messages that had no room.

@@ -1,6 +1,6 @@
 //! The bus handle over STOMP, with this server at the other end.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use futures_util::future::join_all;
 use pillarbox_messages::{Destination, DestinationKind};
@@ -271,6 +271,43 @@ async fn everything_goes_on_after_the_bus_was_away() {
         .unwrap();
     assert_eq!(next(&mut plain).await.message.body, "3");
     drop(site);
+}
+
+/// Every message whose publishing was reported done is there, though the bus went away in the middle.
+#[tokio::test]
+async fn nothing_published_is_lost_over_restarts() {
+    const MESSAGES: usize = 200;
+    let mut site = Site::start(StompLimits::default()).await;
+    let publisher = client(&site, "publisher");
+    let consumer = client(&site, "consumer");
+    let mut subscription = consumer
+        .subscribe(request(Destination::queue("q")))
+        .await
+        .unwrap();
+    let publishing = tokio::spawn(async move {
+        for number in 0..MESSAGES {
+            let message = persistent(Destination::queue("q"), number.to_string());
+            publisher.publish(message).await.unwrap();
+        }
+    });
+    let mut missing: BTreeSet<usize> = (0..MESSAGES).collect();
+    let mut restarts = 0;
+    while !missing.is_empty() {
+        let delivery = next(&mut subscription).await;
+        let number: usize = str::from_utf8(&delivery.message.body)
+            .unwrap()
+            .parse()
+            .unwrap();
+        missing.remove(&number);
+        // Stale if the bus has been away since; then it comes again.
+        let _ = delivery.ack().await;
+        if restarts < 3 && number > restarts * 50 + 20 {
+            restarts += 1;
+            site = site.restart().await;
+        }
+    }
+    publishing.await.unwrap();
+    assert_eq!(restarts, 3);
 }
 
 #[tokio::test]
