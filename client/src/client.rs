@@ -298,6 +298,7 @@ impl Client {
         let (result, outcome) = oneshot::channel();
         let span = info_span!(
             "conversation",
+            component = self.shared.component.id().as_str(),
             correlation = %correlation,
             collection = %context.collection,
             file = context.file.as_ref().map(FileId::as_str),

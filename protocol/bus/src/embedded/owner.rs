@@ -11,7 +11,7 @@ use futures_util::{
     future::{BoxFuture, FutureExt},
     stream::FuturesUnordered,
 };
-use pillarbox_messages::clock::SharedClock;
+use pillarbox_messages::{clock::SharedClock, properties};
 use tokio::{sync::mpsc, time::Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -21,7 +21,7 @@ use super::{
     writer::{Job, Report, Writer, cost},
 };
 use crate::{
-    core::{Core, Effects, Input, Posted},
+    core::{Core, Effects, Input, Posted, message::NewMessage},
     error::BusError,
     log::LogStats,
 };
@@ -65,6 +65,7 @@ enum Wake {
 /// Events on their way to a connection.
 #[derive(Debug)]
 struct Outbox {
+    client_id: String,
     channel: mpsc::Sender<Event>,
     waiting: VecDeque<Posted>,
     /// A [`Wake::Room`] is on its way.
@@ -176,6 +177,12 @@ impl Owner {
             commands,
         } = submission;
         for command in commands {
+            if let Command::Send { message, .. } = &command
+                && tracing::enabled!(tracing::Level::DEBUG)
+            {
+                let client = self.outboxes.get(&connection);
+                log_sent(client.map(|outbox| &*outbox.client_id), message);
+            }
             self.step(Input::Command {
                 connection,
                 command,
@@ -196,6 +203,7 @@ impl Owner {
                 .boxed(),
         );
         let outbox = Outbox {
+            client_id: client_id.clone(),
             channel: events,
             waiting: VecDeque::new(),
             full: false,
@@ -451,4 +459,20 @@ impl Owner {
         }
         self.hand_on();
     }
+}
+
+/// So that the bus's part of a conversation can be joined with the others'.
+fn log_sent(client: Option<&str>, message: &NewMessage) {
+    let property = |name| {
+        let found = message.headers.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
+    };
+    tracing::debug!(
+        correlation = message.correlation_id.as_deref(),
+        collection = property(properties::COLLECTION_ID),
+        op = property(properties::TYPE),
+        client,
+        destination = message.destination_text,
+        "message sent"
+    );
 }
