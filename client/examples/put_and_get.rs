@@ -12,7 +12,7 @@ use std::{env, error::Error, fs, path::PathBuf, sync::Arc, time::Duration};
 use pillarbox_bus::{Bus, ConnectOptions, StompOptions};
 use pillarbox_client::{Client, ClientOptions, GetFile, PutFile, Source, passing_id};
 use pillarbox_exchange::{AddressPolicy, ExchangeClient, client::ClientOptions as ExchangeOptions};
-use pillarbox_messages::{FileId, clock::SystemClock};
+use pillarbox_messages::{ComponentId, FileId, clock::SystemClock};
 use pillarbox_settings::{BusUrl, Node, Repository};
 
 #[tokio::main]
@@ -22,15 +22,17 @@ async fn main() -> Result<(), Box<dyn Error>> {
         return Err("usage: put_and_get SETTINGS_DIRECTORY FILE".into());
     };
     let (repository, node) = pillarbox_settings::load(&settings)?;
-    let client = connect(repository, node).await?;
+    let id = passing_id();
+    let bus = connect(&repository, &id).await?;
+    let client = client(repository, node, id, bus.clone())?;
     let result = put_and_get(&client, file).await;
     client.close().await;
+    bus.close().await?;
     result
 }
 
-/// A client that leaves nothing behind.
-async fn connect(repository: Repository, node: Node) -> Result<Client, Box<dyn Error>> {
-    let id = passing_id();
+/// A connection to the bus of another process.
+async fn connect(repository: &Repository, id: &ComponentId) -> Result<Bus, Box<dyn Error>> {
     let BusUrl::Stomp { host, port, .. } = &repository.bus_url else {
         return Err(format!("{} is not the bus of another process", repository.bus_url).into());
     };
@@ -39,8 +41,18 @@ async fn connect(repository: Repository, node: Node) -> Result<Client, Box<dyn E
     };
     let bus = Bus::stomp(StompOptions::new(format!("{host}:{port}")), connect);
     bus.ready(Duration::from_secs(5)).await?;
-    let exchange_base = node.client.and_then(|client| client.exchange);
-    let base = exchange_base.or_else(|| repository.exchange_url.clone());
+    Ok(bus)
+}
+
+/// A client that leaves nothing behind.
+fn client(
+    repository: Repository,
+    node: Node,
+    id: ComponentId,
+    bus: Bus,
+) -> Result<Client, Box<dyn Error>> {
+    let base = node.client.and_then(|client| client.exchange);
+    let base = base.or_else(|| repository.exchange_url.clone());
     let base = base.ok_or("the settings name no file exchange")?;
     let exchange = ExchangeClient::new(&ExchangeOptions::new(AddressPolicy::for_exchange(&base)?))?;
     Ok(Client::connect(ClientOptions {

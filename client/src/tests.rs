@@ -1,6 +1,7 @@
 //! The client against stand-in pillars on a bus in this process, and the checks that need none.
 
 mod operations;
+mod site;
 mod stand_in;
 mod trouble;
 mod validation;

@@ -5,7 +5,10 @@ use std::{num::NonZeroU64, path::PathBuf};
 use pillarbox_bus::Outgoing;
 use pillarbox_messages::{Destination, DestinationKind, Message};
 
-use super::stand_in::{PLENTY, Site, Temper};
+use super::{
+    site::{PLENTY, Site},
+    stand_in::Temper,
+};
 use crate::{
     Client, ClientError, ClientOptions, ComponentResult, Event, EventKind, GetFile, GetFileIds,
     PutFile, Running, Source,

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use pillarbox_bus::Outgoing;
-use pillarbox_exchange::{AddressPolicy, ExchangeClient, client};
+use pillarbox_exchange::{AddressPolicy, ExchangeClient, OfferSpace, client};
 use pillarbox_messages::{
     CorrelationId, Destination, Header, IdentifyPillarsForPutFileResponse, Message,
     ProtocolVersion, ResponseCode, ResponseInfo,
@@ -16,9 +16,13 @@ use tokio::{
 
 use super::{
     operations::{events, put, source, until},
-    stand_in::{PLENTY, Site, Temper},
+    site::{PLENTY, Site},
+    stand_in::Temper,
 };
-use crate::{Client, ClientError, ClientOptions, EventKind, GetFile};
+use crate::{
+    Client, ClientError, ClientOptions, EventKind, GetFile, conversation::Input, source::examine,
+    transfer::offer,
+};
 
 const SHORT: Duration = Duration::from_millis(1500);
 
@@ -270,4 +274,23 @@ async fn a_canceled_download_leaves_nothing() {
     running.cancel();
     assert!(!running.outcome().await.complete);
     assert_eq!(entries(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_changes_while_it_is_put() {
+    let site = Site::start().await;
+    let path = source(&site, b"hello, world");
+    let examined = examine(&path, None).await.unwrap();
+    std::fs::write(&path, "hello, world, and more").unwrap();
+    let address = OfferSpace::new(&site.base).address_for("hello.txt");
+    let offering = offer(
+        site.exchange.clone(),
+        Ok(examined.file),
+        examined.size,
+        address,
+    );
+    let Input::OfferFailed { text } = offering.await else {
+        panic!("it was offered")
+    };
+    assert!(text.contains("from 12 to 22 bytes"), "{text}");
 }
