@@ -7,7 +7,9 @@ use pillarbox_client::{Client, ClientError, ClientOptions, Event, Outcome, Runni
 use pillarbox_messages::{CollectionId, ComponentId, clock::SystemClock};
 use pillarbox_settings::{Node, Repository};
 
-use crate::{args::ClientArgs, connecting::Route, failure::Failure, node::exchange_client};
+use crate::{
+    args::ClientArgs, connecting::Route, failure::Failure, node::exchange_client, signals::Stop,
+};
 
 /// The settings that a client command works with.
 #[derive(Debug)]
@@ -115,7 +117,7 @@ impl Session {
         mut running: Running,
         mut on_event: impl FnMut(&Event),
     ) -> Result<Outcome, Failure> {
-        let mut stop = std::pin::pin!(crate::signals::stop());
+        let mut stop = Stop::listen()?;
         let mut interrupted = false;
         loop {
             tokio::select! {
@@ -126,8 +128,7 @@ impl Session {
                     }
                     on_event(&event);
                 }
-                stopped = &mut stop, if !interrupted => {
-                    stopped?;
+                () = stop.asked(), if !interrupted => {
                     interrupted = true;
                     running.cancel();
                 }

@@ -20,11 +20,12 @@ use crate::{
     client_setup::{check, load_settings, not_started, one_line, print},
     failure::Failure,
     node::{RunningNode, exchange_client},
-    signals,
+    signals::Stop,
     starter::{self, COLLECTION, Ports},
 };
 
 pub(super) async fn run(args: DemoArgs) -> Result<(), Failure> {
+    let mut stop = Stop::listen()?;
     let place = Place::new(args.keep)?;
     let original = original(args.file, place.path())?;
     let ports =
@@ -35,13 +36,13 @@ pub(super) async fn run(args: DemoArgs) -> Result<(), Failure> {
         "a repository of its own in {}",
         place.path().display()
     ))?;
-    let Some(node) = start_from(place.path()).await? else {
+    let Some(node) = start_from(place.path(), &mut stop).await? else {
         return Err(Failure::interrupted());
     };
     tell("started: bus, file exchange, alarm service, pillars north, south and west")?;
     let result = tokio::select! {
         result = go_round(&node, &place, &original) => result,
-        stopped = signals::stop() => stopped.and_then(|()| Err(Failure::interrupted())),
+        () = stop.asked() => Err(Failure::interrupted()),
     };
     node.shutdown(GRACE).await;
     result
@@ -143,7 +144,7 @@ fn reported(event: &Event) -> Vec<(ComponentId, HexBinary)> {
 /// All pillars of the repository have the file, with one checksum.
 fn agree(checksums: &[(ComponentId, HexBinary)]) -> Result<(), Failure> {
     for (pillar, checksum) in checksums {
-        print(&format!("    {pillar:<6} MD5 {checksum}\n"))?;
+        print(&format!("    {:<6} MD5 {checksum}\n", pillar.as_str()))?;
     }
     let mut distinct: Vec<&HexBinary> = checksums.iter().map(|(_, checksum)| checksum).collect();
     distinct.dedup();

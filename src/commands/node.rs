@@ -5,7 +5,6 @@ use std::{path::Path, sync::Arc, time::Duration};
 use pillarbox_alarms::AlarmServiceError;
 use pillarbox_bus::BusError;
 use pillarbox_pillar::PillarError;
-use pillarbox_settings::{Node, Repository};
 use tracing::info;
 
 use crate::{
@@ -13,15 +12,16 @@ use crate::{
     client_setup::{load_settings, print},
     failure::Failure,
     node::{NodeError, RunningNode},
-    signals,
+    signals::Stop,
 };
 
 pub(super) async fn run(args: NodeArgs) -> Result<(), Failure> {
-    let Some(running) = start_from(&args.settings).await? else {
+    let mut stop = Stop::listen()?;
+    let Some(running) = start_from(&args.settings, &mut stop).await? else {
         return Ok(());
     };
     print("ready\n")?;
-    signals::stop().await?;
+    stop.asked().await;
     info!("stopping");
     running.shutdown(GRACE).await;
     Ok(())
@@ -31,15 +31,16 @@ pub(super) async fn run(args: NodeArgs) -> Result<(), Failure> {
 ///
 /// # Errors
 /// Settings that are wrong, or a role that can't start.
-pub(super) async fn start_from(directory: &Path) -> Result<Option<RunningNode>, Failure> {
+pub(super) async fn start_from(
+    directory: &Path,
+    stop: &mut Stop,
+) -> Result<Option<RunningNode>, Failure> {
     let (repository, node) = load_settings(directory)?;
-    start(Arc::new(repository), &node).await
-}
-
-async fn start(repository: Arc<Repository>, node: &Node) -> Result<Option<RunningNode>, Failure> {
     tokio::select! {
-        started = RunningNode::start(repository, node) => started.map(Some).map_err(not_started),
-        stopped = signals::stop() => stopped.map(|()| None),
+        started = RunningNode::start(Arc::new(repository), &node) => {
+            started.map(Some).map_err(not_started)
+        }
+        () = stop.asked() => Ok(None),
     }
 }
 

@@ -10,11 +10,12 @@ use crate::{
     args::UpArgs,
     client_setup::print,
     failure::Failure,
-    signals,
+    signals::Stop,
     starter::{self, COLLECTION, NODE_FILE, Ports, REPOSITORY_FILE},
 };
 
 pub(super) async fn run(args: UpArgs) -> Result<(), Failure> {
+    let mut stop = Stop::listen()?;
     let temporary;
     let directory = match args.dir {
         Some(directory) => prepare(directory)?,
@@ -28,11 +29,11 @@ pub(super) async fn run(args: UpArgs) -> Result<(), Failure> {
             prepare(directory.path().to_owned())?
         }
     };
-    let Some(node) = start_from(&directory).await? else {
+    let Some(node) = start_from(&directory, &mut stop).await? else {
         return Ok(());
     };
     print(&greeting(&directory))?;
-    signals::stop().await?;
+    stop.asked().await;
     node.shutdown(GRACE).await;
     Ok(())
 }
