@@ -174,6 +174,7 @@ impl<S: Storage> Log<S> {
             failed: false,
             stats: LogStats::default(),
         };
+        log.repeat_definitions()?;
         log.retire()?;
         log.make_room();
         Ok(log)
@@ -343,10 +344,24 @@ impl<S: Storage> Log<S> {
         self.offset = SEGMENT_HEADER as u64;
         self.synced = self.offset;
         self.index.add_segment(self.segment);
+        self.stage_definitions();
+        Ok(())
+    }
+
+    /// The process may have ended between making a segment and writing its first record.
+    fn repeat_definitions(&mut self) -> Result<(), LogError> {
+        if self.segment == 1 || self.offset > SEGMENT_HEADER as u64 {
+            return Ok(());
+        }
+        self.stage_definitions();
+        self.flush()?;
+        self.sync()
+    }
+
+    fn stage_definitions(&mut self) {
         let definitions = self.index.definitions();
         let crc = self.encode(&definitions);
         self.staged(&definitions, crc, 0);
-        Ok(())
     }
 
     /// Removes the oldest segments as long as nothing in them lives. What keeps the rest going (definitions,

@@ -162,10 +162,7 @@ async fn persistent_messages_outlive_the_queue_manager() {
             .unwrap();
     }
     first.shutdown().await;
-    assert!(matches!(
-        *sender.state().borrow(),
-        BusState::Closed | BusState::Connected
-    ));
+    assert!(bus_is_closed(&sender).await);
 
     let second = broker(&directory).await;
     let receiver = bus(&second, "a");
@@ -410,4 +407,43 @@ async fn concurrent_publishers_share_syncs() {
     let syncs = broker.stats().syncs - before;
     assert!(syncs < 128, "{syncs} syncs for 256 messages");
     broker.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_subscription_made_beforehand_collects_for_a_client_that_has_never_come() {
+    let directory = TempDir::new().unwrap();
+    let news = Destination::topic("news");
+    let options = BrokerOptions {
+        durable_subscriptions: vec![("d".to_owned(), "mine".to_owned(), news.clone())],
+        ..options(directory.path())
+    };
+    let broker = Broker::open(options).await.unwrap();
+    bus(&broker, "a")
+        .publish(persistent(news.clone(), "early"))
+        .await
+        .unwrap();
+    let client = bus(&broker, "d");
+    let mut subscription = client
+        .subscribe(durable(news.clone(), "mine"))
+        .await
+        .unwrap();
+    assert_eq!(text(&next(&mut subscription).await), "early");
+    let second = client.subscribe(durable(news.clone(), "mine")).await;
+    assert_eq!(second.unwrap_err().name(), "SUBSCRIPTION-IN-USE");
+    subscription.cancel().await.unwrap();
+    assert_eq!(broker.stats().messages, 0);
+    broker.shutdown().await;
+    assert!(bus_is_closed(&client).await);
+}
+
+async fn bus_is_closed(bus: &Bus) -> bool {
+    let mut state = bus.state();
+    let closed = state.wait_for(|state| *state == BusState::Closed);
+    let told = timeout(PATIENCE, closed)
+        .await
+        .is_ok_and(|told| told.is_ok());
+    told && bus
+        .publish(persistent(Destination::queue("work"), "x"))
+        .await
+        == Err(BusError::Closed)
 }

@@ -403,3 +403,38 @@ fn an_old_segment_stays_until_what_replaces_it_is_on_the_disk() {
             .contains(&define())
     );
 }
+
+#[test]
+fn definitions_survive_a_crash_at_any_point_of_a_change_of_segments() {
+    let mut cut_between = false;
+    for budget in (0..3000).step_by(7).chain(1800..2200) {
+        let disk = Disk::new();
+        let (mut log, _) = open(&disk).unwrap();
+        log.append(&synced(define())).unwrap();
+        disk.fail_write_after(budget);
+        let mut seq = 0;
+        loop {
+            seq += 1;
+            if log.append(&synced(put(seq, 300))).is_err() {
+                break;
+            }
+        }
+        let disk = disk.after_crash();
+        cut_between |= disk.names() == ["0000000001.log", "0000000002.log"];
+        let (mut log, entries) = open(&disk).unwrap();
+        assert!(entries.contains(&define()));
+        let ids = (1..=seq).map(id).collect();
+        log.append(&synced(Entry::Ack { queue: QUEUE, ids }))
+            .unwrap();
+        // Until the first segment has gone.
+        while disk.names().contains(&"0000000001.log".to_owned()) {
+            log.append(&synced(put(100, 300))).unwrap();
+            log.append(&synced(ack(100))).unwrap();
+        }
+        assert!(
+            open(&disk.after_crash()).unwrap().1.contains(&define()),
+            "{budget}"
+        );
+    }
+    assert!(cut_between, "no test");
+}

@@ -341,7 +341,12 @@ impl Simulation {
             .unwrap();
         let place = self.subscriptions.get(&(connection, subscription)).copied();
         let place = place.filter(|_| message.persistent);
-        if let Some(place) = place.filter(|_| delivery_count == 1) {
+        let in_turn = delivery_count == 1 && message.not_before.is_none();
+        assert!(
+            message.not_before.is_none_or(|at| at <= self.now),
+            "{marker} came too early"
+        );
+        if let Some(place) = place.filter(|_| in_turn) {
             let latest = self.latest.insert((place, message.priority), message.id);
             assert!(
                 latest.is_none_or(|latest| latest < message.id),

@@ -79,6 +79,8 @@ impl Simulation {
         let expires = self.below(4) == 0;
         let lifetime = 1 + i64::try_from(self.below(4000)).unwrap();
         let expires_at = expires.then_some(self.now + lifetime);
+        let scheduled = !expires && self.below(5) == 0;
+        let not_before = scheduled.then_some(self.now + lifetime);
         let priority = if self.below(3) == 0 { 9 } else { 4 };
         let mut keys = Vec::new();
         if persistent && !place.is_empty() {
@@ -98,6 +100,7 @@ impl Simulation {
             NewMessage {
                 persistent,
                 priority,
+                not_before,
                 expires_at,
                 ..message
             },
