@@ -9,6 +9,7 @@
 
 pub(crate) mod client;
 pub mod connection;
+mod outbox;
 pub(crate) mod owner;
 #[cfg(test)]
 mod tests;

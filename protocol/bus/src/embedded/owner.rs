@@ -1,7 +1,7 @@
 //! The one task that owns the queues: steps the state machine, and tells what has happened once it is written.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
     time::Duration,
 };
@@ -18,10 +18,11 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Registry, Stats,
     connection::{Command, ConnectionId, Event},
+    outbox::{Handed, Outbox},
     writer::{Job, Report, Writer, cost},
 };
 use crate::{
-    core::{Core, Effects, Input, Posted, message::NewMessage},
+    core::{Core, Effects, Input, message::NewMessage},
     error::BusError,
     log::LogStats,
 };
@@ -30,8 +31,6 @@ use crate::{
 const BATCH: usize = 256;
 /// How much may wait for the writer, in bytes, before commands have to wait.
 const MAX_PENDING_BYTES: u64 = 32 << 20;
-/// How many events may wait for a connection that does not take them.
-const MAX_OUTBOX: usize = 200_000;
 /// The wall clock may be set: nothing sleeps longer than this without looking at it.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
@@ -60,18 +59,6 @@ enum Wake {
     Room(ConnectionId),
     /// It does not listen any more.
     Gone(ConnectionId),
-}
-
-/// Events on their way to a connection.
-#[derive(Debug)]
-struct Outbox {
-    client_id: String,
-    channel: mpsc::Sender<Event>,
-    waiting: VecDeque<Posted>,
-    /// A [`Wake::Room`] is on its way.
-    full: bool,
-    /// Nothing more will come.
-    last: bool,
 }
 
 /// The owner of the queues.
@@ -181,7 +168,7 @@ impl Owner {
                 && tracing::enabled!(tracing::Level::DEBUG)
             {
                 let client = self.outboxes.get(&connection);
-                log_sent(client.map(|outbox| &*outbox.client_id), message);
+                log_sent(client.map(Outbox::client_id), message);
             }
             self.step(Input::Command {
                 connection,
@@ -202,13 +189,7 @@ impl Owner {
                 .map(move |()| Wake::Gone(connection))
                 .boxed(),
         );
-        let outbox = Outbox {
-            client_id: client_id.clone(),
-            channel: events,
-            waiting: VecDeque::new(),
-            full: false,
-            last: false,
-        };
+        let outbox = Outbox::new(client_id.clone(), events);
         self.outboxes.insert(connection, outbox);
         self.step(Input::Open {
             connection,
@@ -225,7 +206,7 @@ impl Owner {
         match wake {
             Wake::Room(connection) => {
                 if let Some(outbox) = self.outboxes.get_mut(&connection) {
-                    outbox.full = false;
+                    outbox.has_room();
                     self.touched.insert(connection);
                 }
             }
@@ -274,7 +255,7 @@ impl Owner {
         self.registry.refuse(BusError::SpaceFailed(reason.clone()));
         let written = self.written;
         for outbox in self.outboxes.values_mut() {
-            outbox.waiting.retain(|posted| posted.after <= written);
+            outbox.forget_after(written);
         }
         self.step(Input::Failed(reason));
     }
@@ -319,14 +300,14 @@ impl Owner {
             }
             let connection = posted.connection;
             if let Some(outbox) = self.outboxes.get_mut(&connection) {
-                outbox.waiting.push_back(posted);
+                outbox.push(posted);
                 self.touched.insert(connection);
             }
         }
         for connection in closed {
             self.registry.leave(connection);
             if let Some(outbox) = self.outboxes.get_mut(&connection) {
-                outbox.last = true;
+                outbox.end();
             }
         }
     }
@@ -356,60 +337,21 @@ impl Owner {
 
     /// Hands over what may be told; returns what the state machine must know of it.
     fn hand_events(&mut self, connection: ConnectionId) -> Vec<Input> {
-        let mut inputs = Vec::new();
         let now = self.clock.now_ms();
         let Some(outbox) = self.outboxes.get_mut(&connection) else {
-            return inputs;
+            return Vec::new();
         };
-        while !outbox.full
-            && outbox
-                .waiting
-                .front()
-                .is_some_and(|first| first.after <= self.written)
-        {
-            let Ok(permit) = outbox.channel.try_reserve() else {
-                outbox.full = true;
-                break;
-            };
-            let Some(posted) = outbox.waiting.pop_front() else {
-                break;
-            };
-            if let Event::Deliver {
-                delivery, message, ..
-            } = &posted.event
-            {
-                let delivery = *delivery;
-                if message.is_expired(now) {
-                    inputs.push(Input::Missed {
-                        connection,
-                        delivery,
-                    });
-                    continue;
-                }
-                if posted.auto {
-                    inputs.push(Input::Handed {
-                        connection,
-                        delivery,
-                    });
-                }
-            }
-            permit.send(posted.event);
-        }
-        if outbox.full && !outbox.waiting.is_empty() {
-            let channel = outbox.channel.clone();
-            let room = async move { channel.reserve().await.is_ok() };
+        let Handed {
+            inputs,
+            wait_for_room,
+        } = outbox.hand(connection, self.written, now);
+        if wait_for_room {
+            let room = outbox.room();
             self.wakes
-                .push(room.map(move |_| Wake::Room(connection)).boxed());
+                .push(room.map(move |()| Wake::Room(connection)).boxed());
         }
-        if outbox.last && outbox.waiting.is_empty() {
+        if outbox.is_done() {
             self.outboxes.remove(&connection);
-        } else if outbox.waiting.len() > MAX_OUTBOX && !outbox.last {
-            let detail = format!("more than {MAX_OUTBOX} events wait for this connection");
-            let reason = BusError::Refused {
-                name: "LIMIT".to_owned(),
-                detail,
-            };
-            inputs.push(Input::Lost { connection, reason });
         }
         inputs
     }

@@ -1,0 +1,145 @@
+//! What the embedded client is told, and who waits for it.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::{
+    embedded::connection::{Event, EventReceiver, QueuedMessage, Token},
+    error::BusError,
+    handle::{
+        BusState, Incoming,
+        delivery::{AckHandle, AckId, Arrival},
+    },
+};
+
+/// What the client and the task that takes its events share, locked for moments only.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    inner: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    pub(super) last: u64,
+    pub(super) waiting: BTreeMap<Token, oneshot::Sender<Result<(), BusError>>>,
+    pub(super) subscriptions: BTreeMap<u64, Entry>,
+    pub(super) closed: Option<BusError>,
+}
+
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) durable: Option<String>,
+    pub(super) arrivals: mpsc::Sender<Arrival>,
+}
+
+impl Shared {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Table> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn answer(&self, token: Token, done: Result<(), BusError>) {
+        let waiting = self.lock().waiting.remove(&token);
+        match (waiting, done) {
+            // Whoever asked may have given up waiting.
+            (Some(waiting), done) => drop(waiting.send(done)),
+            (None, Err(error)) => tracing::debug!(%error, "a command nobody waits for failed"),
+            (None, Ok(())) => {}
+        }
+    }
+
+    fn close(&self, reason: &BusError) {
+        let mut table = self.lock();
+        table.closed = Some(reason.clone());
+        table.subscriptions.clear();
+        for (_, waiting) in std::mem::take(&mut table.waiting) {
+            drop(waiting.send(Err(reason.clone())));
+        }
+    }
+
+    fn arrived(&self, subscription: u64, arrival: Arrival) {
+        // The channel holds as many as may be unacknowledged. Without an entry the subscription is being ended,
+        // and what arrives for it returns with that.
+        if let Some(entry) = self.lock().subscriptions.get(&subscription) {
+            let _ = entry.arrivals.try_send(arrival);
+        }
+    }
+}
+
+/// Takes events until there are no more.
+pub(super) async fn take_events(
+    mut events: EventReceiver,
+    shared: Arc<Shared>,
+    state: watch::Sender<BusState>,
+    client_id: String,
+) {
+    let mut end = BusError::Closed;
+    while let Some(event) = events.next_event().await {
+        match event {
+            Event::Deliver {
+                subscription,
+                delivery,
+                message,
+                redelivered,
+                delivery_count,
+                backout_count,
+            } => {
+                let counts = (delivery_count, backout_count);
+                let message = Arc::new(incoming(&message, redelivered, counts));
+                let id = AckId::Embedded(delivery);
+                let handle = AckHandle {
+                    session: 0,
+                    subscription,
+                    id,
+                };
+                shared.arrived(subscription, Arrival { message, handle });
+            }
+            Event::Done { token, .. } => shared.answer(token, Ok(())),
+            Event::Failed { token, error } => shared.answer(token, Err(error)),
+            Event::SubscriptionClosed {
+                subscription,
+                reason,
+            } => {
+                tracing::warn!(from = client_id, %reason, "the bus has closed a subscription");
+                shared.lock().subscriptions.remove(&subscription);
+            }
+            Event::Closed { reason } => end = reason,
+        }
+    }
+    shared.close(&end);
+    let last = if end == BusError::Closed {
+        BusState::Closed
+    } else {
+        BusState::Failed(end)
+    };
+    state.send_replace(last);
+}
+
+fn incoming(
+    message: &QueuedMessage,
+    redelivered: bool,
+    (delivery_count, backout_count): (u32, u32),
+) -> Incoming {
+    let mut properties = message.headers.clone();
+    if let Some(original) = &message.original_destination {
+        properties.push(("original-destination".to_owned(), original.clone()));
+    }
+    if let Some(reason) = message.reason {
+        properties.push(("q-reason".to_owned(), reason.as_str().to_owned()));
+    }
+    Incoming {
+        message_id: message.id.to_string(),
+        destination: message.destination.clone(),
+        properties,
+        body: message.body.clone(),
+        correlation_id: message.correlation_id.clone(),
+        reply_to: message.reply_to.clone(),
+        persistent: message.persistent,
+        redelivered,
+        delivery_count,
+        backout_count,
+    }
+}

@@ -1,0 +1,136 @@
+//! Events on their way to one connection.
+
+use std::collections::VecDeque;
+
+use tokio::sync::mpsc;
+
+use super::connection::{ConnectionId, Event};
+use crate::{
+    core::{Input, Posted},
+    error::BusError,
+};
+
+/// How many events may wait for a connection that does not take them.
+const MAX_WAITING: usize = 200_000;
+
+/// Events on their way to one connection: first here, in order, until their unit is written; then in the
+/// connection's bounded channel.
+#[derive(Debug)]
+pub(super) struct Outbox {
+    client_id: String,
+    channel: mpsc::Sender<Event>,
+    waiting: VecDeque<Posted>,
+    /// The channel was full; somebody waits for room in it.
+    full: bool,
+    /// Nothing more will come.
+    last: bool,
+}
+
+/// What handing events over came to.
+#[derive(Debug)]
+pub(super) struct Handed {
+    /// What the state machine must know of it.
+    pub(super) inputs: Vec<Input>,
+    /// The channel is full now: [`Outbox::room`] is to be waited for.
+    pub(super) wait_for_room: bool,
+}
+
+impl Outbox {
+    pub(super) const fn new(client_id: String, channel: mpsc::Sender<Event>) -> Self {
+        Self {
+            client_id,
+            channel,
+            waiting: VecDeque::new(),
+            full: false,
+            last: false,
+        }
+    }
+
+    pub(super) fn client_id(&self) -> &str {
+        &self.client_id
+    }
+
+    pub(super) fn push(&mut self, posted: Posted) {
+        self.waiting.push_back(posted);
+    }
+
+    /// Nothing more will come.
+    pub(super) const fn end(&mut self) {
+        self.last = true;
+    }
+
+    /// Whether everything has been handed over.
+    pub(super) fn is_done(&self) -> bool {
+        self.last && self.waiting.is_empty()
+    }
+
+    /// Forgets what would have been told after a unit that will never be written.
+    pub(super) fn forget_after(&mut self, written: u64) {
+        self.waiting.retain(|posted| posted.after <= written);
+    }
+
+    /// Waits for room in the channel, or for its end.
+    pub(super) fn room(&self) -> impl Future<Output = ()> + Send + 'static {
+        let channel = self.channel.clone();
+        async move {
+            let _ = channel.reserve().await;
+        }
+    }
+
+    /// There is room in the channel again.
+    pub(super) const fn has_room(&mut self) {
+        self.full = false;
+    }
+
+    /// Hands over what may be told, as far as there is room.
+    pub(super) fn hand(&mut self, connection: ConnectionId, written: u64, now: i64) -> Handed {
+        let mut inputs = Vec::new();
+        let was_full = self.full;
+        while !self.full
+            && self
+                .waiting
+                .front()
+                .is_some_and(|first| first.after <= written)
+        {
+            let Ok(permit) = self.channel.try_reserve() else {
+                self.full = true;
+                break;
+            };
+            let Some(posted) = self.waiting.pop_front() else {
+                break;
+            };
+            if let Event::Deliver {
+                delivery, message, ..
+            } = &posted.event
+            {
+                let delivery = *delivery;
+                if message.is_expired(now) {
+                    inputs.push(Input::Missed {
+                        connection,
+                        delivery,
+                    });
+                    continue;
+                }
+                if posted.auto {
+                    inputs.push(Input::Handed {
+                        connection,
+                        delivery,
+                    });
+                }
+            }
+            permit.send(posted.event);
+        }
+        if self.waiting.len() > MAX_WAITING && !self.last {
+            let detail = format!("more than {MAX_WAITING} events wait for this connection");
+            let reason = BusError::Refused {
+                name: "LIMIT".to_owned(),
+                detail,
+            };
+            inputs.push(Input::Lost { connection, reason });
+        }
+        Handed {
+            inputs,
+            wait_for_room: self.full && !was_full,
+        }
+    }
+}
