@@ -1,0 +1,175 @@
+//! Conversations of a client process with pillars that the test plays.
+
+use std::{fs, path::PathBuf, time::Duration};
+
+use pillarbox_messages::{Destination, Message, PutFileRequest, ResponseCode};
+
+use crate::support::{noise, peers::StandIn, process::Running, site::Site};
+
+/// A put to `odd`, whose identification names another destination than the settings, and to `spare`.
+struct Odd {
+    site: Site,
+    _hub: Running,
+    odd: StandIn,
+    spare: StandIn,
+}
+
+impl Odd {
+    async fn start() -> Self {
+        let site = Site::new(&["odd", "spare"]);
+        let hub = site.start("hub");
+        let odd = StandIn::join(&site, "odd").await;
+        let spare = StandIn::join(&site, "spare").await;
+        Self {
+            site,
+            _hub: hub,
+            odd,
+            spare,
+        }
+    }
+
+    async fn identify(&mut self, said: &Destination) -> Running {
+        let file = self.site.file("a.bin", &noise(40, 100));
+        let args = ["-f".as_ref(), file.as_os_str()];
+        let client = self.site.start_client("put-file", args);
+        let identify = self.odd.identify_request().await;
+        let mut answer = self.odd.put_identification(&identify);
+        answer.header.reply_to = said.clone();
+        self.odd.peer.send(answer).await;
+        let identify = self.spare.identify_request().await;
+        self.spare.accept_put(&identify).await;
+        client
+    }
+
+    async fn end(self, mut client: Running, odd: Message, spare: PutFileRequest) {
+        let Message::PutFileRequest(odd) = odd else {
+            panic!("{odd:?}")
+        };
+        assert_eq!(odd.pillar_id, Some("odd".into()));
+        assert_eq!(spare.header.destination, self.spare.peer.address());
+        self.odd
+            .end_put(&odd, ResponseCode::OperationCompleted)
+            .await;
+        self.spare
+            .end_put(&spare, ResponseCode::OperationCompleted)
+            .await;
+        client.wait_for_success();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_pillar_that_replies_from_a_topic_of_its_own_choice_is_asked_there() {
+    let mut site = Odd::start().await;
+    let said = Destination::topic("books.client.somewhere.else");
+    let mut elsewhere = site.odd.peer.listen(said.clone()).await;
+    let client = site.identify(&said).await;
+    let request = elsewhere.message().await;
+    assert_eq!(request.header().destination, said);
+    let usual = site.spare.put_request().await;
+    site.end(client, request, usual).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_pillar_that_replies_from_the_queue_of_another_is_asked_there() {
+    let mut site = Odd::start().await;
+    let said = site.spare.peer.address();
+    let client = site.identify(&said).await;
+    let mut both = [
+        site.spare.put_request().await,
+        site.spare.put_request().await,
+    ];
+    both.sort_by(|one, other| one.pillar_id.cmp(&other.pillar_id));
+    let [odd, spare] = both;
+    assert_eq!(odd.header.destination, said);
+    site.end(client, odd.into(), spare).await;
+}
+
+/// Two real pillars and a slow one that the test plays.
+struct Slow {
+    site: Site,
+    _parts: Vec<Running>,
+    played: StandIn,
+}
+
+impl Slow {
+    async fn start() -> Self {
+        let site = Site::new(&["north", "south", "played"]);
+        let parts = ["hub", "north", "south"]
+            .map(|part| site.start(part))
+            .into();
+        let played = StandIn::join(&site, "played").await;
+        Self {
+            site,
+            _parts: parts,
+            played,
+        }
+    }
+
+    /// A put whose other pillars are done, and the request that the slow one has not begun with.
+    async fn put(&mut self, name: &str, content: &[u8]) -> (Running, PutFileRequest) {
+        let file = self.site.file(name, content);
+        let args = ["-v".as_ref(), "-f".as_ref(), file.as_os_str()];
+        let mut client = self.site.start_client("put-file", args);
+        let identify = self.played.identify_request().await;
+        self.played.accept_put(&identify).await;
+        let request = self.played.put_request().await;
+        client.wait_for_error("COMPONENT_COMPLETE");
+        client.wait_for_error("COMPONENT_COMPLETE");
+        (client, request)
+    }
+
+    #[track_caller]
+    fn assert_nothing_offered(&self) {
+        assert_eq!(self.site.offered(), Vec::<PathBuf>::new());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_file_stays_on_the_exchange_until_the_slowest_pillar_has_it() {
+    let mut slow = Slow::start().await;
+    let content = noise(41, 2000);
+    let (mut client, request) = slow.put("a.bin", &content).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let offered = slow.site.offered();
+    assert_eq!(offered.len(), 1, "{offered:?}");
+    assert_eq!(fetch(&request.file_address).await, content);
+    assert_eq!(fs::read(&offered[0]).unwrap(), content);
+    slow.played
+        .end_put(&request, ResponseCode::OperationCompleted)
+        .await;
+    client.wait_for_success();
+    slow.assert_nothing_offered();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn nothing_stays_on_the_exchange_after_a_failure_or_ctrl_c() {
+    let mut slow = Slow::start().await;
+    let (mut client, request) = slow.put("failed.bin", &noise(42, 2000)).await;
+    assert_eq!(slow.site.offered().len(), 1);
+    slow.played.end_put(&request, ResponseCode::Failure).await;
+    assert_eq!(client.wait().code(), Some(255), "{:?}", client.errors());
+    slow.assert_nothing_offered();
+
+    let (mut client, _) = slow.put("stopped.bin", &noise(43, 2000)).await;
+    assert_eq!(slow.site.offered().len(), 1);
+    client.interrupt();
+    assert_eq!(client.wait().code(), Some(130), "{:?}", client.errors());
+    slow.assert_nothing_offered();
+    assert_eq!(client.output(), [] as [&str; 0]);
+}
+
+/// As a pillar would fetch it.
+async fn fetch(address: &str) -> Vec<u8> {
+    let authority = address.split('/').nth(2).unwrap().to_owned();
+    let options = pillarbox_exchange::ClientOptions::new(pillarbox_exchange::AddressPolicy {
+        hosts: vec![authority],
+        file_roots: Vec::new(),
+    });
+    let exchange = pillarbox_exchange::ExchangeClient::new(&options).unwrap();
+    let mut download = exchange.get(address).await.unwrap();
+    let mut content = Vec::new();
+    while let Some(chunk) = download.chunk().await.unwrap() {
+        content.extend_from_slice(&chunk);
+    }
+    content
+}

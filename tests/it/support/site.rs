@@ -1,0 +1,298 @@
+//! Settings of a repository whose parts run as separate processes on free ports in a temporary directory.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fmt::Write as _,
+    fs,
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+    sync::{
+        OnceLock,
+        atomic::{AtomicU16, Ordering},
+    },
+};
+
+use super::process;
+
+/// A port on which nobody listens, and which the system gives to no outgoing connection: a server that is killed
+/// must get it again.
+pub(crate) fn free_port() -> u16 {
+    static NEXT: OnceLock<AtomicU16> = OnceLock::new();
+    let next = NEXT.get_or_init(|| {
+        let offset = u16::try_from(std::process::id() * 131 % u32::from(PORTS)).expect("small");
+        AtomicU16::new(offset)
+    });
+    let mut candidates =
+        std::iter::repeat_with(|| FIRST_PORT + next.fetch_add(1, Ordering::Relaxed) % PORTS);
+    candidates
+        .by_ref()
+        .take(usize::from(PORTS))
+        .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
+        .expect("a free port")
+}
+
+/// Below the range of outgoing connections (32768-60999 unless the machine says otherwise).
+const FIRST_PORT: u16 = 12_000;
+const PORTS: u16 = 20_000;
+
+/// A repository in a temporary directory: one settings directory per process.
+#[derive(Debug)]
+pub(crate) struct Site {
+    directory: tempfile::TempDir,
+    pub(crate) bus_port: u16,
+    pub(crate) exchange_port: u16,
+    pillars: Vec<String>,
+    identification: String,
+    operation: String,
+}
+
+impl Site {
+    /// The collection `books` on these pillars.
+    pub(crate) fn new(pillars: &[&str]) -> Self {
+        Self::with_timeouts(pillars, "20s", "60s")
+    }
+
+    pub(crate) fn with_timeouts(pillars: &[&str], identification: &str, operation: &str) -> Self {
+        let site = Self {
+            directory: tempfile::tempdir().expect("a temporary directory"),
+            bus_port: free_port(),
+            exchange_port: free_port(),
+            pillars: pillars.iter().map(|&pillar| pillar.to_owned()).collect(),
+            identification: identification.to_owned(),
+            operation: operation.to_owned(),
+        };
+        site.settings("hub", &site.hub());
+        site.settings("client", &site.client());
+        site.settings("alarms", &site.alarms());
+        for pillar in &site.pillars {
+            site.settings(pillar, &site.pillar(pillar, &[]));
+        }
+        site
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// The settings directory of a part: `hub` (bus and exchange server), `client`, `alarms`, or a pillar's id.
+    pub(crate) fn part(&self, name: &str) -> PathBuf {
+        self.path().join(name)
+    }
+
+    /// A file of the site's own with this content.
+    pub(crate) fn file(&self, name: &str, content: &[u8]) -> PathBuf {
+        let path = self.path().join(name);
+        fs::write(&path, content).expect("can be written");
+        path
+    }
+
+    /// Writes the settings directory of a part.
+    pub(crate) fn settings(&self, name: &str, node: &str) {
+        let directory = self.part(name);
+        fs::create_dir_all(&directory).expect("can be made");
+        fs::write(directory.join("repository.toml"), self.repository()).expect("can be written");
+        fs::write(directory.join("node.toml"), node).expect("can be written");
+    }
+
+    pub(crate) fn repository(&self) -> String {
+        format!(
+            r#"[repository]
+name = "Test"
+checksum = "MD5"
+require = ["checksum-for-new-file", "checksum-for-destructive"]
+[bus]
+url = "stomp://127.0.0.1:{}"
+[timeouts]
+identification = "{}"
+operation = "{}"
+[[collections]]
+id = "books"
+pillars = ["{}"]
+"#,
+            self.bus_port,
+            self.identification,
+            self.operation,
+            self.pillars.join("\", \"")
+        )
+    }
+
+    fn hub(&self) -> String {
+        format!("data = \"var\"\n{}", self.servers())
+    }
+
+    fn servers(&self) -> String {
+        format!(
+            r#"
+[bus_server]
+listen = ["127.0.0.1:{}"]
+[exchange_server]
+listen = "127.0.0.1:{exchange}"
+public_url = "http://127.0.0.1:{exchange}/"
+"#,
+            self.bus_port,
+            exchange = self.exchange_port
+        )
+    }
+
+    /// A pillar that may also fetch from these hosts.
+    fn pillar(&self, id: &str, hosts: &[String]) -> String {
+        format!(
+            "data = \"var\"\n{}{}",
+            pillar_table(id, "archive"),
+            self.exchange(hosts)
+        )
+    }
+
+    fn client(&self) -> String {
+        format!(
+            "data = \"var\"\n{}{}",
+            self.client_table(),
+            self.exchange(&[])
+        )
+    }
+
+    fn client_table(&self) -> String {
+        let port = self.exchange_port;
+        format!("[client]\nexchange = \"http://127.0.0.1:{port}/\"\n")
+    }
+
+    fn exchange(&self, hosts: &[String]) -> String {
+        let mut text = format!("[exchange]\nhosts = [\"127.0.0.1:{}\"", self.exchange_port);
+        for host in hosts {
+            let _ = write!(text, ", \"{host}\"");
+        }
+        text + "]\n"
+    }
+
+    /// Lets a pillar fetch from these hosts as well, from its next start on.
+    pub(crate) fn allow_hosts(&self, pillar: &str, hosts: &[String]) {
+        self.settings(pillar, &self.pillar(pillar, hosts));
+    }
+
+    /// Settings of one process that plays every role, in the part `all`.
+    pub(crate) fn all_in_one(&self) -> PathBuf {
+        let mut node = "data = \"var\"\n".to_owned();
+        for pillar in &self.pillars {
+            node += &pillar_table(pillar, &format!("archive/{pillar}"));
+        }
+        node += &self.servers();
+        node += &self.exchange(&[]);
+        node += &self.client_table();
+        node += "[alarms]\nid = \"alarm-service\"\n";
+        self.settings("all", &node);
+        self.part("all")
+    }
+
+    fn alarms(&self) -> String {
+        "data = \"var\"\n[alarms]\nid = \"alarm-service\"\n".to_owned()
+    }
+
+    /// Starts a part and waits until it is ready.
+    pub(crate) fn start(&self, name: &str) -> process::Running {
+        process::Running::node(&self.part(name))
+    }
+
+    /// A client command in the site's directory, with the client's settings.
+    pub(crate) fn client_command<S: Into<OsString>>(
+        &self,
+        subcommand: &str,
+        args: impl IntoIterator<Item = S>,
+    ) -> Vec<OsString> {
+        let mut all: Vec<OsString> = vec![
+            subcommand.into(),
+            "-s".into(),
+            self.part("client").into_os_string(),
+            "-c".into(),
+            "books".into(),
+        ];
+        all.extend(args.into_iter().map(Into::into));
+        all
+    }
+
+    /// Runs a client command to its end.
+    pub(crate) fn run<S: Into<OsString>>(
+        &self,
+        subcommand: &str,
+        args: impl IntoIterator<Item = S>,
+    ) -> Output {
+        process::finish(self.prepare(subcommand, args))
+    }
+
+    /// Starts a client command that is watched while it works.
+    pub(crate) fn start_client<S: Into<OsString>>(
+        &self,
+        subcommand: &str,
+        args: impl IntoIterator<Item = S>,
+    ) -> process::Running {
+        process::Running::spawn(self.prepare(subcommand, args))
+    }
+
+    /// A client command in the site's directory, not started yet.
+    pub(crate) fn prepare<S: Into<OsString>>(
+        &self,
+        subcommand: &str,
+        args: impl IntoIterator<Item = S>,
+    ) -> Command {
+        let mut command = process::pillarbox(self.client_command(subcommand, args));
+        command.current_dir(self.path());
+        command
+    }
+
+    /// What `alarms list` says, with these further arguments.
+    pub(crate) fn alarms_list(&self, args: &[&str]) -> String {
+        let settings = self.part("alarms");
+        let mut all = vec![
+            OsStr::new("alarms"),
+            OsStr::new("list"),
+            OsStr::new("-s"),
+            settings.as_os_str(),
+        ];
+        all.extend(args.iter().map(OsStr::new));
+        process::succeed(&process::run(all))
+    }
+
+    /// Files that lie on the site's exchange.
+    pub(crate) fn offered(&self) -> Vec<PathBuf> {
+        files_below(&self.part("hub").join("var").join("exchange"))
+    }
+
+    /// What a pillar has not finished receiving.
+    pub(crate) fn half_received(&self, pillar: &str) -> Vec<PathBuf> {
+        files_below(&self.archive(pillar).join("tmpDir"))
+    }
+
+    /// Where a FILE pillar's settings put what it archives of `books`.
+    pub(crate) fn archive(&self, pillar: &str) -> PathBuf {
+        self.part(pillar).join("archive").join("books")
+    }
+}
+
+fn pillar_table(id: &str, directory: &str) -> String {
+    format!(
+        r#"
+[[pillars]]
+id = "{id}"
+type = "FILE"
+directories = ["{directory}"]
+minimum_size_left = "1 MiB"
+"#
+    )
+}
+
+/// Every regular file below a directory.
+pub(crate) fn files_below(directory: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut open = vec![directory.to_owned()];
+    while let Some(next) = open.pop() {
+        for entry in fs::read_dir(&next).into_iter().flatten().flatten() {
+            if entry.path().is_dir() {
+                open.push(entry.path());
+            } else {
+                found.push(entry.path());
+            }
+        }
+    }
+    found.sort();
+    found
+}
