@@ -98,6 +98,8 @@ pub(crate) struct Limits {
     pub(crate) transactions: usize,
     /// How long a transaction may be open, in milliseconds.
     pub(crate) transaction_ms: i64,
+    /// Queues, the ones behind subscriptions included.
+    pub(crate) queues: usize,
     /// Subscriptions of one connection.
     pub(crate) subscriptions: usize,
     /// Unacknowledged deliveries of one subscription.
@@ -119,6 +121,7 @@ impl Default for Limits {
             transaction_actions: 100_000,
             transactions: 64,
             transaction_ms: 60_000,
+            queues: 20_000,
             subscriptions: 1_000,
             prefetch: 65_536,
             retry_ms: 1_000,

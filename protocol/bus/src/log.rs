@@ -192,17 +192,22 @@ impl<S: Storage> Log<S> {
         done
     }
 
-    /// Ends the log in order: a last record shows that everything before it had been promised.
+    /// Ends the log in order: a last record shows that everything before it had been promised. Nothing can be
+    /// written afterwards.
     pub(crate) fn close(&mut self) -> Result<(), LogError> {
         if self.failed {
             return Err(LogError::Failed);
         }
         self.sync()?;
-        self.append(&[Unit {
+        let mark = Unit {
             number: 0,
             sync: true,
             entries: Vec::new(),
-        }])
+        };
+        self.append(std::slice::from_ref(&mark))?;
+        self.give_back_room();
+        self.failed = true;
+        Ok(())
     }
 
     /// Whether the next segment has its room on the disk.
@@ -321,6 +326,18 @@ impl<S: Storage> Log<S> {
         self.synced = self.offset;
         self.stats.syncs += 1;
         Ok(())
+    }
+
+    /// Room that was taken ahead is of no use to a log at rest. Nothing hangs on it.
+    fn give_back_room(&mut self) {
+        let cut = self.file.wipe_from(self.offset, self.offset);
+        let removed = match self.spare.take() {
+            Some(_) => self.storage.remove(SPARE),
+            None => Ok(()),
+        };
+        if let Err(error) = cut.and(removed) {
+            tracing::warn!(directory = %self.storage.name().display(), %error, "room taken ahead was not given back");
+        }
     }
 
     /// Goes on in the next segment, whose first record repeats what is defined.

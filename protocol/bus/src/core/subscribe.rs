@@ -173,14 +173,18 @@ impl Core {
             ));
         }
         if session.subscriptions.len() >= self.limits.subscriptions {
-            let detail = format!(
-                "a connection has at most {} subscriptions",
-                self.limits.subscriptions
-            );
-            return Err(BusError::Refused {
-                name: "LIMIT".to_owned(),
-                detail,
-            });
+            return Err(limit(
+                "a connection",
+                "subscriptions",
+                self.limits.subscriptions,
+            ));
+        }
+        if self.queues.len() >= self.limits.queues {
+            return Err(limit(
+                "the bus",
+                "queues and subscriptions",
+                self.limits.queues,
+            ));
         }
         if wish.prefetch == 0 {
             return Err(BusError::invalid(
@@ -262,5 +266,13 @@ impl Core {
         Ok(self.make_queue(QueueKind::Temporary {
             name: name.to_owned(),
         }))
+    }
+}
+
+fn limit(whose: &str, what: &str, limit: usize) -> BusError {
+    let detail = format!("{whose} has at most {limit} {what}");
+    BusError::Refused {
+        name: "LIMIT".to_owned(),
+        detail,
     }
 }

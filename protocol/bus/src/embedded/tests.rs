@@ -447,3 +447,27 @@ async fn bus_is_closed(bus: &Bus) -> bool {
         .await
         == Err(BusError::Closed)
 }
+
+#[tokio::test]
+async fn the_queue_manager_ends_when_nobody_is_left_who_could_ask() {
+    let directory = TempDir::new().unwrap();
+    let first = broker(&directory).await;
+    let sender = bus(&first, "a");
+    drop(first);
+    sender
+        .publish(persistent(Destination::queue("work"), "kept"))
+        .await
+        .unwrap();
+    drop(sender);
+    let reopened = async {
+        loop {
+            match Broker::open(options(directory.path())).await {
+                Ok(broker) => return broker,
+                Err(BusError::Locked { .. }) => tokio::time::sleep(Duration::from_millis(5)).await,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    };
+    let second = timeout(PATIENCE, reopened).await.unwrap();
+    assert_eq!(second.stats().messages, 1);
+}

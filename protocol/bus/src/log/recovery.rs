@@ -127,10 +127,14 @@ fn read_segment<S: Storage>(
         offset += record.length;
     }
     if is_last {
-        if reader.is_torn(offset, last)? {
+        let torn = reader.is_torn(offset, last)?;
+        if torn {
+            tracing::info!(file = %reader.path.display(), offset, "cut off an unfinished write");
+        }
+        // A log at rest has given back the room it had taken ahead.
+        if torn || (bytes.len() as u64) < options.segment_bytes {
             let wiped = file.wipe_from(offset as u64, options.segment_bytes);
             wiped.map_err(|source| io_error(storage, "cutting off a torn log tail", source))?;
-            tracing::info!(file = %reader.path.display(), offset, "cut off an unfinished write");
         }
         // What a killed process had written may be in the kernel's hands only.
         file.sync()

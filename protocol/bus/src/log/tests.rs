@@ -438,3 +438,24 @@ fn definitions_survive_a_crash_at_any_point_of_a_change_of_segments() {
     }
     assert!(cut_between, "no test");
 }
+
+#[test]
+fn a_log_at_rest_takes_no_more_room_than_it_needs() {
+    let disk = Disk::new();
+    let (mut log, _) = open(&disk).unwrap();
+    log.append(&synced(put(1, 10))).unwrap();
+    log.close().unwrap();
+    log.append(&synced(put(2, 10))).unwrap_err();
+    assert_eq!(disk.names(), ["0000000001.log"]);
+    disk.tamper("0000000001.log", |bytes| assert!(bytes.len() < 500));
+    let (mut log, entries) = open(&disk).unwrap();
+    assert_eq!(entries, [put(1, 10)]);
+    log.append(&synced(put(2, 10))).unwrap();
+    disk.tamper("0000000001.log", |bytes| {
+        assert_eq!(bytes.len() as u64, SMALL.segment_bytes);
+    });
+    assert_eq!(
+        open(&disk.after_power_loss(0)).unwrap().1,
+        [put(1, 10), put(2, 10)]
+    );
+}

@@ -216,3 +216,30 @@ fn an_automatic_delivery_holds_its_credit_until_it_is_handed_over() {
         "never handed over"
     );
 }
+
+#[test]
+fn a_subscription_is_confirmed_before_its_first_message_and_ends_after_its_last() {
+    let mut world = World::new();
+    let a = world.open(1, "a");
+    world.send(a, work("1")).unwrap();
+    world.told.clear();
+    world.subscribe(a, 1, queue(), 1).unwrap();
+    world
+        .ask(a, |token| Command::Unsubscribe {
+            subscription: 1,
+            token,
+        })
+        .unwrap();
+    world.send(a, work("2")).unwrap();
+    let told: Vec<_> = world.told.iter().map(|(_, event)| event).collect();
+    let expected = matches!(
+        told[..],
+        [
+            Event::Done { .. },
+            Event::Deliver { .. },
+            Event::Done { .. },
+            Event::Done { .. }
+        ]
+    );
+    assert!(expected, "{told:?}");
+}

@@ -182,3 +182,37 @@ fn a_failed_space_ends_all_connections_and_takes_no_more() {
         assert!(closed, "{connection:?}");
     }
 }
+
+#[test]
+fn subscriptions_are_limited_in_number() {
+    let limits = Limits {
+        subscriptions: 2,
+        queues: 6,
+        ..Limits::default()
+    };
+    let mut world = World::with_limits(limits);
+    let (a, b) = (world.open(1, "a"), world.open(2, "b"));
+    for subscription in 1..=2 {
+        world
+            .subscribe(a, subscription, Destination::topic("news"), 1)
+            .unwrap();
+    }
+    let third = world
+        .subscribe(a, 3, Destination::topic("news"), 1)
+        .unwrap_err();
+    assert_eq!(third.name(), "LIMIT");
+    for subscription in 1..=2 {
+        world
+            .subscribe(b, subscription, Destination::topic("news"), 1)
+            .unwrap();
+    }
+    let c = world.open(3, "c");
+    let over = world
+        .subscribe(c, 1, Destination::topic("news"), 1)
+        .unwrap_err();
+    assert_eq!(over.name(), "LIMIT");
+    world.lose(a);
+    world
+        .subscribe(c, 1, Destination::topic("news"), 1)
+        .unwrap();
+}

@@ -6,7 +6,7 @@ use super::{World, news, queue, work};
 use crate::{
     BusError,
     core::{Input, Limits, message::NewMessage},
-    embedded::connection::Command,
+    embedded::connection::{AckMode, Command},
 };
 
 #[test]
@@ -321,4 +321,73 @@ fn nobody_sees_a_volatile_message_before_the_unit_it_belongs_to_is_written() {
     assert!(effects.unit.is_none());
     assert_eq!(effects.events.len(), 1);
     assert_eq!(effects.events[0].after, unit);
+}
+
+#[test]
+fn cumulative_acknowledgements_and_refusals_wait_for_the_commit() {
+    let mut world = World::new();
+    let a = world.open(1, "a");
+    let (destination, ack) = (queue(), AckMode::Client);
+    let subscribe = |token| Command::Subscribe {
+        subscription: 1,
+        destination,
+        durable: None,
+        ack,
+        prefetch: 10,
+        token,
+    };
+    world.ask(a, subscribe).unwrap();
+    for body in ["1", "2", "3", "4"] {
+        world.send(a, work(body)).unwrap();
+    }
+    let delivered = world.delivered();
+    let transaction = Some(7);
+    world
+        .ask(a, |token| Command::Begin {
+            transaction: 7,
+            token,
+        })
+        .unwrap();
+    let delivery = delivered[1].1;
+    world
+        .ask(a, |token| Command::Ack {
+            delivery,
+            transaction,
+            token,
+        })
+        .unwrap();
+    let (delivery, reject) = (delivered[2].1, false);
+    world
+        .ask(a, |token| Command::Nack {
+            delivery,
+            reject,
+            transaction,
+            token,
+        })
+        .unwrap();
+    let (delivery, reject) = (delivered[3].1, true);
+    world
+        .ask(a, |token| Command::Nack {
+            delivery,
+            reject,
+            transaction,
+            token,
+        })
+        .unwrap();
+    assert_eq!(world.core.in_flight(), 4);
+    world.units.clear();
+    world
+        .ask(a, |token| Command::Commit {
+            transaction: 7,
+            token,
+        })
+        .unwrap();
+    assert_eq!(world.units.len(), 1);
+    assert_eq!((world.core.in_flight(), world.core.held_messages()), (0, 2));
+    world.pass(1000);
+    assert_eq!(world.bodies(), ["3"]);
+    world
+        .subscribe(a, 2, Destination::queue("~error"), 1)
+        .unwrap();
+    assert_eq!(world.bodies(), ["4"]);
 }
