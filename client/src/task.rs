@@ -2,6 +2,7 @@
 
 use std::{collections::VecDeque, fs::File, path::PathBuf, time::Duration};
 
+use pillarbox_bus::Delivery;
 use pillarbox_component::Component;
 use pillarbox_exchange::ExchangeClient;
 use pillarbox_messages::{ComponentId, Message};
@@ -24,7 +25,7 @@ use crate::{
 /// How many events may wait for the reader.
 pub(crate) const EVENTS_WAITING: usize = 32;
 /// How many more events may pile up before no more messages are read.
-const EVENTS_PILED: usize = 8;
+pub(crate) const EVENTS_PILED: usize = 8;
 /// How long cleaning up may take.
 const CLEANUP_TIME: Duration = Duration::from_secs(10);
 
@@ -125,13 +126,16 @@ impl<P: Procedure> ConversationTask<P> {
         while !self.conversation.is_done() {
             self.turn(&mut inbox).await;
         }
-        self.clean_up().await;
+        self.clean_up(inbox).await;
         if let Some(result) = self.last_event.as_ref().and_then(Outcome::of) {
             self.log(&result);
             // Nobody has to wait for it.
             let _ = outcome.send(result);
         }
-        self.outbox.empty().await;
+        if !self.outbox.piled.is_empty() {
+            // A reader may take its time, or hold the events and never look: who closes the client waits for neither.
+            tokio::spawn(self.outbox.empty());
+        }
     }
 
     /// Waits for one thing to happen and deals with it.
@@ -180,6 +184,10 @@ impl<P: Procedure> ConversationTask<P> {
             message: Box::new(received.message),
             reply_address: received.reply_address,
         });
+        self.acknowledge(delivery);
+    }
+
+    fn acknowledge(&mut self, delivery: Delivery) {
         if self.surroundings.acknowledges {
             self.acknowledgements.spawn(acknowledge(delivery));
         }
@@ -302,10 +310,15 @@ impl<P: Procedure> ConversationTask<P> {
         ));
     }
 
-    /// Ends what still goes on, and leaves nothing on the exchange.
-    async fn clean_up(&mut self) {
+    /// Ends what still goes on, and leaves nothing on the exchange, nor a message that nobody acknowledges.
+    async fn clean_up(&mut self, mut inbox: mpsc::Receiver<Arrived>) {
         self.stop.cancel();
         self.sends.shutdown().await;
+        // What comes from here on the mediator acknowledges.
+        inbox.close();
+        while let Some(arrived) = inbox.recv().await {
+            self.acknowledge(arrived.delivery);
+        }
         let work = async {
             while self.transfer.join_next().await.is_some() {}
             if let Some(address) = self.cargo.address().filter(|_| self.leftover)
@@ -386,7 +399,7 @@ impl Outbox {
     }
 
     /// Waits until the reader has got everything, or is gone.
-    async fn empty(&mut self) {
+    async fn empty(mut self) {
         while !self.piled.is_empty() {
             self.pass_on().await;
         }

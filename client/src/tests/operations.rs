@@ -12,6 +12,7 @@ use super::{
 use crate::{
     Client, ClientError, ClientOptions, ComponentResult, Event, EventKind, GetFile, GetFileIds,
     PutFile, Running, Source,
+    task::{EVENTS_PILED, EVENTS_WAITING},
 };
 
 pub(super) fn source(site: &Site, content: &[u8]) -> PathBuf {
@@ -215,6 +216,36 @@ async fn a_named_client_acknowledges_what_it_has_taken() {
     assert!(outcome.complete, "{outcome:?}");
     let stats = site.broker.stats();
     assert_eq!((stats.messages, stats.in_flight), (0, 0), "{stats:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_is_closed_waits_for_no_reader_and_holds_no_message() {
+    // As many pages as there is room for, after the four events before the first, and one more.
+    const REQUESTS: u64 = (EVENTS_WAITING + EVENTS_PILED) as u64 - 4 + 1;
+    let site = Site::start().await;
+    let north = site.pillar("north", Temper::Honest).await;
+    for number in 0..150 {
+        north.keep(&format!("f{number:04}"), b"1");
+    }
+    let client = site.client("ingest", true, PLENTY);
+    let mut request = GetFileIds::new("books".into());
+    request.pillars = Some(vec!["north".into()]);
+    request.page_size = NonZeroU64::new(1).unwrap();
+    let mut running = client.get_file_ids(request).await.unwrap();
+    // Nobody reads the events: the conversation stops reading too, and the last page that was asked for waits.
+    until(|| {
+        let stats = site.broker.stats();
+        stats.delivered == 2 + 2 * REQUESTS && stats.in_flight == 1
+    })
+    .await;
+    tokio::time::timeout(PLENTY, client.close())
+        .await
+        .expect("closing waits for the reader");
+    until(|| site.broker.stats().in_flight == 0).await;
+    assert_eq!(site.broker.stats().messages, 0);
+    let last = events(&mut running).await.pop().unwrap();
+    assert!(matches!(last.kind, EventKind::Failed { .. }), "{last}");
+    assert!(!running.outcome().await.complete);
 }
 
 #[tokio::test(flavor = "multi_thread")]
