@@ -1,6 +1,11 @@
 //! What can be asked for, and the checks that need no bus.
 
-use std::{fs::File, io, num::NonZeroU64, path::PathBuf};
+use std::{
+    fs::{self, File},
+    io,
+    num::NonZeroU64,
+    path::PathBuf,
+};
 
 use pillarbox_messages::{ChecksumData, ChecksumSpec, CollectionId, ComponentId, FileId};
 use pillarbox_settings::Repository;
@@ -148,7 +153,8 @@ impl GetFile {
     /// Everything that can be known to be wrong before the bus or the exchange is contacted.
     ///
     /// # Errors
-    /// Unknown collection or pillar, bad file id, a target that is a directory or in none.
+    /// Unknown collection or pillar, bad file id, a target that is no regular file (a directory, device, pipe or
+    /// socket) or in no directory.
     pub fn validate(&self, repository: &Repository) -> Result<(), ClientError> {
         let collection = validate::collection(repository, &self.collection)?;
         validate::file_id(repository, &self.file_id)?;
@@ -159,8 +165,9 @@ impl GetFile {
             path: self.target.clone(),
             source,
         };
-        if self.target.is_dir() {
-            return Err(error(io::ErrorKind::IsADirectory.into()));
+        if let Ok(present) = fs::metadata(&self.target) {
+            // A device would be replaced, not written to.
+            validate::regular(present.file_type()).map_err(error)?;
         }
         let parent = crate::transfer::parent(&self.target);
         if !parent.is_dir() {

@@ -1,6 +1,11 @@
 //! Checks that need no bus: what can be known to be wrong before anything is sent.
 
-use std::{fmt::Display, fs::File, io, path::Path};
+use std::{
+    fmt::Display,
+    fs::{self, File, FileType},
+    io,
+    path::Path,
+};
 
 use pillarbox_messages::{
     ChecksumData, ChecksumSpec, CollectionId, ComponentId, FileId, HexBinary,
@@ -116,17 +121,21 @@ pub fn source_file(path: &Path) -> Result<File, ClientError> {
         source,
     };
     // Looked at before it is opened: opening a pipe would wait for its other end.
-    let kind = std::fs::metadata(path).map_err(error)?.file_type();
+    let kind = fs::metadata(path).map_err(error)?.file_type();
+    regular(kind).map_err(error)?;
+    File::open(path).map_err(error)
+}
+
+/// Whether it is a regular file, and not a directory, device, pipe or socket.
+pub(crate) fn regular(kind: FileType) -> io::Result<()> {
     if kind.is_dir() {
-        return Err(error(io::ErrorKind::IsADirectory.into()));
+        return Err(io::ErrorKind::IsADirectory.into());
     }
     if !kind.is_file() {
-        return Err(error(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "it is no regular file",
-        )));
+        let problem = "it is no regular file";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
     }
-    File::open(path).map_err(error)
+    Ok(())
 }
 
 pub(crate) fn listing(

@@ -163,6 +163,7 @@ fn a_target_must_be_possible() {
     for target in [
         directory.path().to_path_buf(),
         directory.path().join("none/file"),
+        "/dev/null".into(),
     ] {
         let get = GetFile::new("books".into(), "hello.txt".into(), target);
         assert!(matches!(
