@@ -160,8 +160,9 @@ impl<P: Procedure> Conversation<P> {
             ) => {
                 self.download_failed(another_may_help, &text, now_ms, &mut actions);
             }
+            // Later, whoever answered shows that it did get there.
             (
-                _,
+                Phase::Identifying(_),
                 Input::SendFailed {
                     contributor: None,
                     text,

@@ -180,6 +180,20 @@ pub struct Outcome {
     pub last_event: String,
 }
 
+impl ComponentFailure {
+    pub(crate) const fn new(
+        contributor: ComponentId,
+        code: Option<ResponseCode>,
+        text: String,
+    ) -> Self {
+        Self {
+            contributor,
+            code,
+            text,
+        }
+    }
+}
+
 impl Event {
     /// Whether this is the last event of its conversation.
     #[must_use]

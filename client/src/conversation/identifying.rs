@@ -86,11 +86,7 @@ impl<P: Procedure> Conversation<P> {
         let temporary = destination.kind() == DestinationKind::TemporaryQueue;
         if temporary && reply_address.is_none() {
             let text = format!("answers at {destination}, but the bus brought no reply address");
-            let failure = ComponentFailure {
-                contributor: from,
-                code: None,
-                text,
-            };
+            let failure = ComponentFailure::new(from, None, text);
             return self.component_failed(failure, out);
         }
         let reply_address = reply_address.filter(|_| temporary);
@@ -120,14 +116,7 @@ impl<P: Procedure> Conversation<P> {
         out: &mut Actions,
     ) {
         let text = text.unwrap_or_else(|| "refused without a reason".to_owned());
-        self.component_failed(
-            ComponentFailure {
-                contributor,
-                code: Some(code),
-                text,
-            },
-            out,
-        );
+        self.component_failed(ComponentFailure::new(contributor, Some(code), text), out);
     }
 
     pub(super) fn identify_timer(&mut self, now_ms: i64, out: &mut Actions) {
@@ -148,14 +137,7 @@ impl<P: Procedure> Conversation<P> {
         );
         for contributor in silent {
             let text = "did not answer the identify request in time".to_owned();
-            self.component_failed(
-                ComponentFailure {
-                    contributor,
-                    code: None,
-                    text,
-                },
-                out,
-            );
+            self.component_failed(ComponentFailure::new(contributor, None, text), out);
         }
         self.identification_over(now_ms, out);
     }

@@ -97,11 +97,7 @@ impl<P: Procedure> Conversation<P> {
             Completion::Fetch(expected) => self.fetch(from, expected, now_ms, out),
             Completion::Stale => ignored("an answer to an earlier request", out),
             Completion::Unusable(text) => {
-                let failure = ComponentFailure {
-                    contributor: from,
-                    code: None,
-                    text,
-                };
+                let failure = ComponentFailure::new(from, None, text);
                 self.not_done(failure, true, now_ms, out);
             }
         }
@@ -131,19 +127,11 @@ impl<P: Procedure> Conversation<P> {
         let told = text.unwrap_or_else(|| "failed without a reason".to_owned());
         match self.procedure.failed(&from, message, code) {
             Failing::Failed => {
-                let failure = ComponentFailure {
-                    contributor: from,
-                    code: Some(code),
-                    text: told,
-                };
+                let failure = ComponentFailure::new(from, Some(code), told);
                 self.not_done(failure, true, now_ms, out);
             }
             Failing::Because(text) => {
-                let failure = ComponentFailure {
-                    contributor: from,
-                    code: Some(code),
-                    text,
-                };
+                let failure = ComponentFailure::new(from, Some(code), text);
                 self.not_done(failure, true, now_ms, out);
             }
             Failing::Complete(result, info) => self.done(from, result, Some(info), now_ms, out),
@@ -263,11 +251,7 @@ impl<P: Procedure> Conversation<P> {
         if !another_may_help {
             return self.finish_failed(text, out);
         }
-        let failure = ComponentFailure {
-            contributor,
-            code: None,
-            text: text.to_owned(),
-        };
+        let failure = ComponentFailure::new(contributor, None, text.to_owned());
         self.not_done(failure, true, now_ms, out);
     }
 
@@ -289,11 +273,7 @@ impl<P: Procedure> Conversation<P> {
             return ignored("a request that matters no more", out);
         }
         let text = format!("the request could not be sent: {text}");
-        let failure = ComponentFailure {
-            contributor: contributor.clone(),
-            code: None,
-            text,
-        };
+        let failure = ComponentFailure::new(contributor.clone(), None, text);
         self.not_done(failure, true, now_ms, out);
     }
 
@@ -314,14 +294,7 @@ impl<P: Procedure> Conversation<P> {
         for contributor in late {
             self.answered(&contributor);
             let text = "did not finish the operation in time".to_owned();
-            self.component_failed(
-                ComponentFailure {
-                    contributor,
-                    code: None,
-                    text,
-                },
-                out,
-            );
+            self.component_failed(ComponentFailure::new(contributor, None, text), out);
         }
         self.check_end(false, now_ms, out);
     }

@@ -200,6 +200,15 @@ fn what_the_bus_does_not_take() {
     bench.hear(put_identify("north", POSITIVE));
     bench.hear(put_identify("south", POSITIVE));
     bench.step(Input::OfferReady);
+    bench.step(Input::SendFailed {
+        contributor: None,
+        text: "the connection broke, perhaps before it was sent".to_owned(),
+    });
+    assert_eq!(
+        bench.last(),
+        "REQUEST_SENT [north, south]",
+        "all have answered, so it was sent"
+    );
     let failed = || Input::SendFailed {
         contributor: Some("north".into()),
         text: "no".to_owned(),
