@@ -1,10 +1,16 @@
 //! Conversations of a client process with pillars that the test plays.
 
-use std::{fs, path::PathBuf, time::Duration};
+use std::{ffi::OsStr, fs, path::PathBuf, time::Duration};
 
 use pillarbox_messages::{Destination, Message, PutFileRequest, ResponseCode};
 
-use crate::support::{noise, peers::StandIn, process::Running, site::Site};
+use crate::support::{
+    noise,
+    peers::StandIn,
+    process::Running,
+    site::{Site, files_below},
+    slow_exchange::SlowExchange,
+};
 
 /// A put to `odd`, whose identification names another destination than the settings, and to `spare`.
 struct Odd {
@@ -156,6 +162,63 @@ async fn nothing_stays_on_the_exchange_after_a_failure_or_ctrl_c() {
     assert_eq!(client.wait().code(), Some(130), "{:?}", client.errors());
     slow.assert_nothing_offered();
     assert_eq!(client.output(), [] as [&str; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_get_interrupted_in_the_middle_leaves_no_piece_of_the_file() {
+    let content = noise(44, 4 << 20);
+    let exchange = SlowExchange::start(content.clone(), &[3 << 20]);
+    let site = Site::new(&["played"]);
+    let host = exchange.host();
+    let client = format!(
+        "data = \"var\"\n[client]\nexchange = \"http://{host}/\"\n[exchange]\nhosts = [\"{host}\"]\n"
+    );
+    site.settings("client", &client);
+    let _hub = site.start("hub");
+    let mut played = StandIn::join(&site, "played").await;
+    let target = site.path().join("target");
+    fs::create_dir(&target).unwrap();
+    let args = ["-i", "a.bin", "-l", "target"];
+
+    let mut client = site.start_client("get-file", args);
+    let identify = played.identify_request().await;
+    played.accept_get(&identify).await;
+    played.complete_get().await;
+    let _stalled = exchange.stalled();
+    client.interrupt();
+    assert_eq!(client.wait().code(), Some(130), "{:?}", client.errors());
+    assert_eq!(files_below(&target), Vec::<PathBuf>::new());
+
+    let mut client = site.start_client("get-file", args);
+    let identify = played.identify_request().await;
+    played.accept_get(&identify).await;
+    played.complete_get().await;
+    client.wait_for_success();
+    assert_eq!(files_below(&target), [target.join("a.bin")]);
+    assert!(fs::read(target.join("a.bin")).unwrap() == content);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_named_clients_put_outlives_the_bus() {
+    let site = Site::new(&["north", "played"]);
+    let mut hub = site.start("hub");
+    let _north = site.start("north");
+    let mut played = StandIn::join(&site, "played").await;
+    let file = site.file("a.bin", &noise(45, 2000));
+    let args = ["-v", "--client-id", "ingest-1", "-f"].map(OsStr::new);
+    let args = args.into_iter().chain([file.as_os_str()]);
+    let mut client = site.start_client("put-file", args);
+    let identify = played.identify_request().await;
+    played.accept_put(&identify).await;
+    let request = played.put_request().await;
+    client.wait_for_error("COMPONENT_COMPLETE");
+    hub.kill();
+    let _hub = site.start("hub");
+    played
+        .end_put(&request, ResponseCode::OperationCompleted)
+        .await;
+    client.wait_for_success();
+    assert_eq!(site.offered(), Vec::<PathBuf>::new());
 }
 
 /// As a pillar would fetch it.

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use pillarbox_bus::{AckMode, Bus, ConnectOptions, Delivery, StompOptions, SubscribeRequest};
 use pillarbox_component::{Component, ComponentOptions};
 use pillarbox_messages::{
-    ChecksumData, CollectionId, ComponentId, CorrelationId, Destination, HexBinary,
-    IdentifyPillarsForPutFileResponse, Message, PutFileFinalResponse, PutFileRequest, ResponseCode,
-    ResponseInfo, TimeToDeliver, clock::SystemClock,
+    ChecksumData, CollectionId, ComponentId, CorrelationId, Destination, GetFileFinalResponse,
+    HexBinary, IdentifyPillarsForGetFileResponse, IdentifyPillarsForPutFileResponse, Message,
+    PutFileFinalResponse, PutFileRequest, ResponseCode, ResponseInfo, TimeToDeliver,
+    clock::SystemClock,
 };
 use pillarbox_settings::{AlarmLevel, Repository};
 use tokio::time::timeout;
@@ -204,6 +205,35 @@ impl StandIn {
     /// Ready to store the file that is asked about.
     pub(crate) async fn accept_put(&self, request: &Message) {
         let response = self.put_identification(request);
+        self.peer.send(response).await;
+    }
+
+    /// Ready to deliver the file that is asked for.
+    pub(crate) async fn accept_get(&self, request: &Message) {
+        let response = IdentifyPillarsForGetFileResponse {
+            header: self.peer.component.response_header(request.header()),
+            response_info: ResponseInfo::new(ResponseCode::IdentificationPositive, "ready"),
+            file_id: request.file_id().expect("a file").clone(),
+            pillar_id: self.peer.component.id().clone(),
+            time_to_deliver: Some(TimeToDeliver::from_millis(1000)),
+        };
+        self.peer.send(response).await;
+    }
+
+    /// Says that the file is at the address that the next get request names.
+    pub(crate) async fn complete_get(&mut self) {
+        let request = match self.requests.message().await {
+            Message::GetFileRequest(request) => request,
+            other => panic!("not a get: {other:?}"),
+        };
+        let response = GetFileFinalResponse {
+            header: self.peer.component.response_header(&request.header),
+            response_info: ResponseInfo::new(ResponseCode::OperationCompleted, "delivered"),
+            pillar_id: Some(self.peer.component.id().clone()),
+            file_id: request.file_id,
+            file_part: None,
+            file_address: request.file_address,
+        };
         self.peer.send(response).await;
     }
 
