@@ -38,10 +38,14 @@ impl ClientSetup {
             say("-k is not needed: messages are not signed yet");
         }
         let (repository, node) = load_settings(&args.settings)?;
+        let client_id = args.client_id.as_deref().map(ComponentId::from);
+        if let Some(id) = &client_id {
+            check_client_id(id, &repository)?;
+        }
         Ok(Self {
             repository: Arc::new(repository),
             node,
-            client_id: args.client_id.as_deref().map(ComponentId::from),
+            client_id,
             verbose: args.verbose,
         })
     }
@@ -96,11 +100,26 @@ impl ClientSetup {
 /// # Errors
 /// Settings that are wrong.
 pub(crate) fn load_settings(directory: &Path) -> Result<(Repository, Node), Failure> {
-    let (repository, node) = pillarbox_settings::load(directory).map_err(Failure::usage)?;
+    let (repository, node) =
+        pillarbox_settings::load(directory).map_err(|error| Failure::settings(error.problems()))?;
     for warning in &repository.warnings {
         say(warning);
     }
     Ok((repository, node))
+}
+
+/// An id given on the command line is held to what one in node.toml is held to.
+fn check_client_id(id: &ComponentId, repository: &Repository) -> Result<(), Failure> {
+    let next_step = match pillarbox_settings::naming::id_problem(id.as_str()) {
+        Some(next_step) => next_step,
+        None if repository.collections_of_pillar(id).next().is_some() => {
+            "a pillar has it; choose another"
+        }
+        None => return Ok(()),
+    };
+    Err(Failure::usage(format!(
+        "--client-id '{id}' can't be a client's id; {next_step}"
+    )))
 }
 
 impl Session {

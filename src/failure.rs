@@ -33,11 +33,20 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Arguments or settings are wrong.
+    /// Arguments are wrong.
     pub fn usage(cause: impl fmt::Display) -> Self {
         Self {
             kind: FailureKind::Usage,
-            text: cause.to_string(),
+            text: one_line(cause),
+        }
+    }
+
+    /// Settings are wrong, perhaps in several places: one line each.
+    pub fn settings(problems: impl IntoIterator<Item = impl fmt::Display>) -> Self {
+        let lines: Vec<String> = problems.into_iter().map(one_line).collect();
+        Self {
+            kind: FailureKind::Usage,
+            text: lines.join("\n"),
         }
     }
 
@@ -45,7 +54,7 @@ impl Failure {
     pub fn operation(cause: impl fmt::Display) -> Self {
         Self {
             kind: FailureKind::Operation,
-            text: cause.to_string(),
+            text: one_line(cause),
         }
     }
 
@@ -68,11 +77,24 @@ impl Failure {
     #[expect(clippy::print_stderr, reason = "the command line's own error line")]
     #[must_use]
     pub fn report(&self) -> ExitCode {
-        if !self.text.is_empty() {
-            eprintln!("pillarbox: {}", self.text);
+        for line in self.text.lines() {
+            eprintln!("pillarbox: {line}");
         }
         ExitCode::from(self.kind.code())
     }
+}
+
+/// Whatever a name on the command line or a peer's text has in it, it stays on one line.
+fn one_line(cause: impl fmt::Display) -> String {
+    let mut line = String::new();
+    for char in cause.to_string().chars() {
+        if char.is_control() {
+            line.extend(char.escape_default());
+        } else {
+            line.push(char);
+        }
+    }
+    line
 }
 
 impl fmt::Display for Failure {
@@ -90,5 +112,14 @@ mod tests {
         assert_eq!(FailureKind::Usage.code(), 1);
         assert_eq!(FailureKind::Operation.code(), 255);
         assert_eq!(FailureKind::Interrupted.code(), 130);
+    }
+
+    #[test]
+    fn one_line_each() {
+        assert_eq!(Failure::usage("a\nb\x1b[1m").to_string(), "a\\nb\\u{1b}[1m");
+        assert_eq!(
+            Failure::settings(["a\r", "\u{e6}"]).to_string(),
+            "a\\r\n\u{e6}"
+        );
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use crate::{
+    naming::id_problem,
     problem::Problem,
     reading::{Lines, did_you_mean},
 };
@@ -77,16 +78,7 @@ impl<'a> Checker<'a> {
 
     /// An id that can stand in destination names and in directory names.
     pub(crate) fn id(&mut self, path: &str, what: &str, id: &str) {
-        let strange = |c: char| c.is_control() || "/\\*>?{}\"".contains(c);
-        let next_step = if id.is_empty() {
-            "write at least one character"
-        } else if id == "." || id == ".." || id.trim() != id {
-            "begin and end with a letter or a digit"
-        } else if id.len() > LONGEST_ID {
-            "shorten it to 200 bytes"
-        } else if id.contains(strange) {
-            "leave out / \\ * > ? { } \" and control characters"
-        } else {
+        let Some(next_step) = id_problem(id) else {
             return;
         };
         let shown: String = id.chars().take(40).collect();
@@ -127,6 +119,3 @@ fn named(path: &str) -> String {
         .collect();
     names.join(".")
 }
-
-/// File systems take 255 bytes, and names are made of ids with something added.
-const LONGEST_ID: usize = 200;

@@ -7,6 +7,26 @@ use crate::{
     template::{Names, Pattern, Role, Template},
 };
 
+/// What to do about an id that can't be part of names; none if it can.
+#[must_use]
+pub fn id_problem(id: &str) -> Option<&'static str> {
+    let strange = |c: char| c.is_control() || "/\\*>?{}\"".contains(c);
+    if id.is_empty() {
+        Some("write at least one character")
+    } else if id == "." || id == ".." || id.trim() != id {
+        Some("begin and end with a letter or a digit")
+    } else if id.len() > LONGEST_ID {
+        Some("shorten it to 200 bytes")
+    } else if id.contains(strange) {
+        Some("leave out / \\ * > ? { } \" and control characters")
+    } else {
+        None
+    }
+}
+
+/// The longest id, in bytes.
+const LONGEST_ID: usize = 200;
+
 /// Where destination names come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Naming {

@@ -1,6 +1,6 @@
 //! `pillarbox get-file`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use pillarbox_client::GetFile;
 use pillarbox_messages::{ComponentId, FileId};
@@ -51,12 +51,17 @@ struct Line<'a> {
     path: &'a str,
 }
 
+/// Whoever writes a slash at the end means a directory, also one that is not there.
+fn ends_with_slash(path: &Path) -> bool {
+    path.as_os_str().as_encoded_bytes().ends_with(b"/")
+}
+
 /// A directory gets the file under the last part of its id.
 fn target(args: &GetFileArgs) -> PathBuf {
     let name = args.file_id.rsplit('/').next().unwrap_or(&args.file_id);
     match &args.location {
         None => PathBuf::from(name),
-        Some(location) if location.is_dir() => location.join(name),
+        Some(location) if location.is_dir() || ends_with_slash(location) => location.join(name),
         Some(location) => location.clone(),
     }
 }
