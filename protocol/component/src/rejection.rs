@@ -89,6 +89,9 @@ impl Rejection {
             .map_or("an unknown sender", ComponentId::as_str);
         let (kind, from) = (cut(kind), cut(from));
         match &self.reason {
+            RejectionReason::Format(DecodeError { reason, path, .. }) if path.is_empty() => {
+                format!("{kind} from {from} refused: {reason}")
+            }
             // Without the place in bytes, which depends on the length of ids.
             RejectionReason::Format(DecodeError { reason, path, .. }) => {
                 format!("{kind} from {from} refused: {reason}, in {path}")
