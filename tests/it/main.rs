@@ -1,11 +1,17 @@
 //! The whole system: the program as people run it, in processes of its own, and peers that the tests play.
 
 #[cfg(test)]
+mod bad_input;
+#[cfg(test)]
+mod cases;
+#[cfg(test)]
 mod conversations;
 #[cfg(test)]
 mod demo;
 #[cfg(test)]
 mod durability;
+#[cfg(test)]
+mod hostile;
 mod messages;
 #[cfg(test)]
 mod processes;

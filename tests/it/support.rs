@@ -2,8 +2,11 @@
 
 pub(crate) mod peers;
 pub(crate) mod process;
+pub(crate) mod raw_peer;
 pub(crate) mod site;
 pub(crate) mod slow_exchange;
+pub(crate) mod stomp;
+pub(crate) mod whole;
 
 use std::time::{Duration, Instant};
 

@@ -1,0 +1,199 @@
+//! Operations that fail: no bus, no exchange, no such file. One line, exit code 255, nothing left behind.
+
+use std::{
+    fs,
+    io::{Read as _, Write as _},
+    net::TcpListener,
+    process::Output,
+    thread,
+    time::{Duration, Instant},
+};
+
+use super::{Desk, OPERATION, everything_below, one_line};
+use crate::support::{
+    process,
+    site::{Site, free_port},
+    stomp::Stomp,
+    whole::{NO_FILES, Whole},
+};
+
+/// How long a command looks for a bus, and more on a busy machine.
+const PATIENCE_WITH_A_BUS: Duration = Duration::from_secs(20);
+
+/// Runs the client commands against this bus, all at once, and asserts how they fail.
+fn all_fail(bus: &str, parts: &[&str]) {
+    let desk = Desk::new();
+    let own = desk.bus.local_addr().expect("bound").to_string();
+    desk.write("repository.toml", &desk.repository().replace(&own, bus));
+    desk.file("p7.txt", b"pillar test 7\n");
+    let before = desk.traces();
+    let commands: [(&str, &[&str]); 4] = [
+        ("put-file", &["-f", "p7.txt"]),
+        ("get-file", &["-i", "other.txt", "-l", "copy.txt"]),
+        ("get-file-ids", &[]),
+        ("get-checksums", &["-i", "p7.txt"]),
+    ];
+    thread::scope(|scope| {
+        for (subcommand, args) in commands {
+            let desk = &desk;
+            scope.spawn(move || {
+                let mut all = vec![
+                    subcommand.into(),
+                    "-s".into(),
+                    desk.path("settings").into_os_string(),
+                ];
+                all.extend(["-c".into(), "books".into()]);
+                all.extend(args.iter().map(Into::into));
+                let start = Instant::now();
+                let output = process::finish(desk.command(all));
+                let took = start.elapsed();
+                one_line(&output, OPERATION, parts, &format!("{subcommand} at {bus}"));
+                assert!(took < PATIENCE_WITH_A_BUS, "{subcommand}: took {took:?}");
+            });
+        }
+    });
+    assert_eq!(desk.traces(), before);
+    desk.assert_untouched("without a bus");
+}
+
+#[test]
+fn a_bus_that_is_not_there() {
+    let address = format!("127.0.0.1:{}", free_port());
+    all_fail(&address, &[&address, "[bus] url"]);
+}
+
+#[test]
+fn a_bus_that_says_nothing() {
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = silent.local_addr().expect("bound").to_string();
+    all_fail(&address, &[&address]);
+}
+
+#[test]
+fn something_else_where_the_bus_should_be() {
+    let web = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = web.local_addr().expect("bound").to_string();
+    thread::spawn(move || {
+        for mut connection in web.incoming().map_while(Result::ok) {
+            let _ = connection.read(&mut [0; 1024]);
+            let _ = connection.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
+        }
+    });
+    all_fail(&address, &[&address]);
+}
+
+/// What a failed put or get leaves: nothing.
+#[track_caller]
+fn assert_nothing_left(whole: &Whole) {
+    assert_eq!(whole.archived("north"), NO_FILES);
+    assert_eq!(whole.exchanged(), NO_FILES);
+}
+
+/// Asserts how a client command failed.
+#[track_caller]
+fn failed(output: &Output, parts: &[&str]) {
+    one_line(output, OPERATION, parts, "the command");
+}
+
+#[test]
+fn an_exchange_that_is_not_there() {
+    let whole = Whole::start(&["north"]);
+    let nowhere = format!("127.0.0.1:{}", free_port());
+    let node = format!(
+        "data = \"var\"\n[client]\nexchange = \"http://{nowhere}/\"\n[exchange]\nhosts = [\"{nowhere}\"]\n"
+    );
+    whole.site.settings("client", &node);
+    whole.site.file("p7.txt", b"pillar test 7\n");
+    failed(&whole.site.run("put-file", ["-f", "p7.txt"]), &[]);
+    assert_nothing_left(&whole);
+}
+
+#[test]
+fn a_file_that_nobody_has() {
+    let whole = Whole::start(&["north"]);
+    let before = everything_below(whole.site.path());
+    failed(
+        &whole.site.run("get-file", ["-i", "nosuch.txt"]),
+        &["FILE_NOT_FOUND_FAILURE"],
+    );
+    failed(
+        &whole
+            .site
+            .run("get-file", ["-i", "nosuch.txt", "-p", "north"]),
+        &["FILE_NOT_FOUND_FAILURE"],
+    );
+    let after = everything_below(whole.site.path());
+    let ours = |path: &&std::path::PathBuf| !path.starts_with(whole.site.part("whole"));
+    assert_eq!(
+        after.iter().filter(ours).count(),
+        before.iter().filter(ours).count(),
+        "{after:?}"
+    );
+    assert_nothing_left(&whole);
+}
+
+#[test]
+fn a_checksum_that_the_file_has_not() {
+    let whole = Whole::start(&["north"]);
+    whole.site.file("p7.txt", b"pillar test 7\n");
+    let wrong = "d41d8cd98f00b204e9800998ecf8427e";
+    let output = whole.site.run("put-file", ["-f", "p7.txt", "-C", wrong]);
+    let text = process::stderr(&output);
+    assert!(!output.status.success(), "{text}");
+    assert_eq!(text.lines().count(), 1, "{text}");
+    assert!(text.to_lowercase().contains("checksum"), "{text}");
+    assert_eq!(process::stdout(&output), "");
+    assert_nothing_left(&whole);
+    // And the id is still free.
+    process::succeed(&whole.site.run("put-file", ["-f", "p7.txt"]));
+}
+
+#[test]
+fn another_file_under_an_id_that_is_taken() {
+    let whole = Whole::start(&["north"]);
+    let first = whole.site.file("first", b"pillar test 7\n");
+    let other = whole.site.file("other", b"pillar test 8\n");
+    let put = |file: &std::path::Path| {
+        whole.site.run(
+            "put-file",
+            [
+                "-i".as_ref(),
+                "p7.txt".as_ref(),
+                "-f".as_ref(),
+                file.as_os_str(),
+            ],
+        )
+    };
+    process::succeed(&put(&first));
+    failed(&put(&other), &[]);
+    assert_eq!(whole.exchanged(), NO_FILES);
+    let stored = whole.archived("north");
+    assert_eq!(stored.len(), 1, "{stored:?}");
+    assert_eq!(fs::read(&stored[0]).expect("is there"), b"pillar test 7\n");
+}
+
+#[test]
+fn a_client_id_that_is_in_use() {
+    let site = Site::new(&["north"]);
+    let _hub = site.start("hub");
+    site.file("p7.txt", b"pillar test 7\n");
+    let _first = Stomp::connect(site.bus_port, Some("ingest-1"));
+    let start = Instant::now();
+    let output = site.run("put-file", ["-f", "p7.txt", "--client-id", "ingest-1"]);
+    failed(&output, &["ingest-1", "in use", "--client-id"]);
+    assert!(start.elapsed() < PATIENCE_WITH_A_BUS);
+}
+
+#[test]
+fn pillars_that_do_not_answer() {
+    let site = Site::with_timeouts(&["north"], "1s", "2s");
+    let _hub = site.start("hub");
+    site.file("p7.txt", b"pillar test 7\n");
+    failed(&site.run("put-file", ["-f", "p7.txt"]), &["north"]);
+    failed(
+        &site.run("get-file", ["-i", "p7.txt", "-l", "copy.txt"]),
+        &[],
+    );
+    assert!(!site.path().join("copy.txt").exists());
+    assert_eq!(site.offered(), NO_FILES);
+}
