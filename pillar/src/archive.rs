@@ -79,6 +79,8 @@ struct Inner {
     claims: Arc<Claims>,
     space: Arc<Space>,
     folders: Folders,
+    /// One for each shelf.
+    _locks: Vec<File>,
 }
 
 /// One collection's part of the archive.
@@ -92,10 +94,10 @@ impl Archive {
     /// Makes the directories where they are missing, removes all temporary files, and makes sure that
     /// files can be stored. Blocks.
     ///
-    /// The directories must belong to this process alone.
+    /// The directories belong to this archive alone, which a lock makes sure of.
     ///
     /// # Errors
-    /// A collection id that can't name a directory; a directory that can't be used.
+    /// A collection id that can't name a directory; a directory that can't be used, or is in use.
     pub fn open(options: ArchiveOptions) -> Result<Self, ArchiveError> {
         let space = Space::new(options.minimum_size_left);
         Self::open_with(&options, space)
@@ -107,6 +109,7 @@ impl Archive {
         }
         let mut collections = BTreeMap::new();
         let mut known = BTreeSet::new();
+        let mut locks = Vec::new();
         for id in &options.collections {
             let mut shelves = Vec::with_capacity(options.directories.len());
             for directory in &options.directories {
@@ -114,6 +117,7 @@ impl Archive {
                 if !known.insert(shelf.identity()) {
                     return Err(ArchiveError::ListedTwice(directory.clone()));
                 }
+                locks.push(shelf.take_over()?);
                 shelves.push(Arc::new(shelf));
             }
             collections.insert(
@@ -130,6 +134,7 @@ impl Archive {
             claims,
             space: Arc::new(space),
             folders,
+            _locks: locks,
         })))
     }
 
@@ -204,6 +209,14 @@ impl Archive {
         blocking(move || received.publish(&inner.folders, leftover)).await
     }
 
+    /// Takes a stored file away again, of which the index is certain not to know. That it can't be removed is
+    /// logged: it is then what a crash would have left.
+    pub async fn retract(&self, published: Published) {
+        let inner = Arc::clone(&self.0);
+        // A panic in there has been reported by the task.
+        _ = tokio::task::spawn_blocking(move || published.retract(&inner.folders)).await;
+    }
+
     /// Opens an archived file for reading.
     ///
     /// # Errors
@@ -271,8 +284,8 @@ pub enum Leftover {
 /// A file that was stored. Keep it until the index knows the file: it holds the [`Claim`].
 #[derive(Debug)]
 pub struct Published {
-    #[expect(dead_code, reason = "held until dropped")]
     claim: Claim,
+    shelf: Arc<Shelf>,
     /// The configured directory that the file was stored in.
     pub directory: PathBuf,
     /// Its size in bytes.

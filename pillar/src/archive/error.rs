@@ -27,6 +27,9 @@ pub enum ArchiveError {
     /// Two of the configured directories are the same.
     #[error("archive directory {} is listed twice, maybe under another name; list it once", .0.display())]
     ListedTwice(PathBuf),
+    /// Another pillar, of this process or another, stores this collection there.
+    #[error("archive directory {} is in use by another pillar; give each pillar its own", .0.display())]
+    InUse(PathBuf),
     /// No directory is configured.
     #[error("a pillar that keeps files needs at least one archive directory")]
     NoDirectory,

@@ -246,5 +246,5 @@ fn write_parts(
 const HELD_MAX: usize = 64 * 1024;
 
 /// Parts between the receiver and the disk; a part is what the network gave at once, up to about half
-/// a megabyte.
-const PARTS_IN_FLIGHT: usize = 16;
+/// a megabyte. Few, since many files may come in while the disk is behind.
+const PARTS_IN_FLIGHT: usize = 4;

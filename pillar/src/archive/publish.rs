@@ -54,11 +54,26 @@ impl ReceivedFile {
                 .at("sync the directory of", &place)?;
         }
         Ok(Published {
-            claim,
             directory: shelf.directory.clone(),
+            claim,
+            shelf,
             size,
             checksums,
         })
+    }
+}
+
+impl Published {
+    /// Removes the file and the folders that are empty without it. Blocks.
+    pub(super) fn retract(self, folders: &Folders) {
+        let place = self.shelf.place(&self.claim.id);
+        let removed = fs::remove_file(&place).and_then(|()| self.shelf.sync_names(&place));
+        if let Err(error) = removed {
+            tracing::warn!(path = %place.display(), %error, "a file without a row in the index stays");
+        }
+        if self.claim.id.is_in_folder() {
+            folders.prune(&self.shelf.folders, &place);
+        }
     }
 }
 

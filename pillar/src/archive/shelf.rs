@@ -8,6 +8,10 @@ use std::{
 };
 
 use pillarbox_messages::{ArchiveFileId, CollectionId};
+use rustix::{
+    fs::{FlockOperation, flock},
+    io::Errno,
+};
 
 use super::{ArchiveError, disk};
 
@@ -15,6 +19,8 @@ use super::{ArchiveError, disk};
 pub(super) struct Shelf {
     /// The configured directory, `D`.
     pub(super) directory: PathBuf,
+    /// `D/K`.
+    base: PathBuf,
     /// Files that are being received.
     pub(super) temp: PathBuf,
     files: PathBuf,
@@ -29,18 +35,13 @@ pub(super) struct Shelf {
 }
 
 impl Shelf {
-    /// Makes the directories, removes what an earlier run left half received, and proves that files
-    /// can be stored.
+    /// Makes the directories.
     pub(super) fn open(directory: &Path, collection: &CollectionId) -> Result<Self, ArchiveError> {
         let base = directory.join(directory_name(collection)?);
         let [temp, files, folders, retained] =
             ["tmpDir", "fileDir", "folderDir", "retainDir"].map(|name| base.join(name));
         for dir in [&temp, &files, &folders, &retained] {
             disk::make_dirs(dir, NAMES_MADE_HERE).map_err(unusable(dir, CHECK_RIGHTS))?;
-        }
-        clean(&temp).map_err(unusable(&temp, CHECK_RIGHTS))?;
-        for dir in [&files, &folders] {
-            probe(&temp, dir)?;
         }
         let files_handle = File::open(&files).map_err(unusable(&files, CHECK_RIGHTS))?;
         let metadata = files_handle
@@ -56,7 +57,19 @@ impl Shelf {
             files_handle,
             device,
             inode,
+            base,
         })
+    }
+
+    /// Locks the shelf, removes what an earlier run left half received, and proves that files can be stored. The
+    /// lock goes with what is returned.
+    pub(super) fn take_over(&self) -> Result<File, ArchiveError> {
+        let lock = lock(&self.base)?;
+        clean(&self.temp).map_err(unusable(&self.temp, CHECK_RIGHTS))?;
+        for dir in [&self.files, &self.folders] {
+            probe(&self.temp, dir)?;
+        }
+        Ok(lock)
     }
 
     /// What tells a shelf from all others, whatever name it was reached by.
@@ -114,6 +127,19 @@ fn directory_name(collection: &CollectionId) -> Result<&str, ArchiveError> {
     } else {
         Ok(name)
     }
+}
+
+/// Two owners would remove each other's temporary files, and replace each other's archived ones.
+fn lock(base: &Path) -> Result<File, ArchiveError> {
+    let dir = File::open(base).map_err(unusable(base, CHECK_RIGHTS))?;
+    match flock(&dir, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(Errno::WOULDBLOCK) => return Err(ArchiveError::InUse(base.to_owned())),
+        Err(error) => {
+            tracing::warn!(path = %base.display(), %error, "can't be locked on this file system");
+        }
+    }
+    Ok(dir)
 }
 
 fn clean(temp: &Path) -> io::Result<()> {

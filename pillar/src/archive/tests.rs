@@ -406,3 +406,30 @@ proptest! {
         prop_assert_eq!(place == shelf.place(&id(&other)), one == other);
     }
 }
+
+#[tokio::test]
+async fn a_directory_has_one_archive_at_a_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = open(&dir);
+    let refused = Archive::open(options(&[dir.path()])).unwrap_err();
+    assert!(matches!(refused, ArchiveError::InUse(_)), "{refused}");
+    drop(first);
+    open(&dir);
+}
+
+#[tokio::test]
+async fn a_retracted_file_leaves_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let archive = open(&dir);
+    for name in ["p7", "a/b/c"] {
+        let published = put(&archive, name, P7, Leftover::Refuse).await.unwrap();
+        archive.retract(published).await;
+        let gone = read(&archive, name).await;
+        assert!(matches!(gone, Err(ArchiveError::NotFound(_))), "{name}");
+        // The claim is free again.
+        put(&archive, name, P7, Leftover::Refuse).await.unwrap();
+    }
+    let published = put(&archive, "d/e", P7, Leftover::Refuse).await.unwrap();
+    archive.retract(published).await;
+    assert_eq!(entries(&dir.path().join("books/folderDir")), ["a"]);
+}
