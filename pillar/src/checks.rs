@@ -78,3 +78,18 @@ pub(crate) async fn known(
         .await?
         .ok_or_else(Refusal::not_found)
 }
+
+/// The address is one that this node may use. Asked before there is any work for it.
+pub(crate) fn address(context: &Context, address: &str) -> Result<(), Refusal> {
+    Ok(context.exchange.check(address)?)
+}
+
+/// Where a request wants its result document; an empty address is none.
+pub(crate) fn asked_address(address: Option<&str>) -> Option<&str> {
+    address.filter(|address| !address.is_empty())
+}
+
+/// The address of the result document, if one is wanted, is one that this node may use.
+pub(crate) fn result_address(context: &Context, asked: Option<&str>) -> Result<(), Refusal> {
+    asked_address(asked).map_or(Ok(()), |asked| address(context, asked))
+}

@@ -57,12 +57,14 @@ impl Context {
     pub(crate) async fn open_known(
         &self,
         collection: &CollectionId,
-        file: &ArchiveFileId,
+        row: &FileRow,
     ) -> Result<Option<StoredFile>, Refusal> {
-        match self.archive.open_file(collection, file).await {
+        // Stored under the pattern of its day: the built-in rules are what makes it a path.
+        let file = ArchiveFileId::new(&row.file_id, None)?;
+        match self.archive.open_file(collection, &file).await {
             Ok(stored) => Ok(Some(stored)),
             Err(ArchiveError::NotFound(id)) => {
-                if self.index.mark_missing(collection, &id).await? {
+                if self.index.mark_missing(collection, row).await? {
                     self.raise_missing(collection, id).await;
                 }
                 Ok(None)

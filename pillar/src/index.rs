@@ -112,16 +112,18 @@ impl Index {
     }
 
     /// Takes a file that is not on the disk any more out of all listings, until it is put again;
-    /// tells whether it was in them, so that one alarm is raised.
+    /// tells whether it was in them, so that one alarm is raised. A file that was put after `row` was
+    /// read is left alone.
     ///
     /// # Errors
     /// The database fails.
     pub async fn mark_missing(
         &self,
         collection: &CollectionId,
-        file_id: &FileId,
+        row: &FileRow,
     ) -> Result<bool, IndexError> {
-        self.write(|reply| Job::MarkMissing(collection.clone(), file_id.clone(), reply))
+        let row = Box::new(row.clone());
+        self.write(|reply| Job::MarkMissing(collection.clone(), row, reply))
             .await
     }
 

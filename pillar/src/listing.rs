@@ -178,11 +178,6 @@ impl Listing {
     }
 }
 
-/// Where a request wants its result document; an empty address is none.
-pub(crate) fn asked_address(address: Option<&str>) -> Option<&str> {
-    address.filter(|address| !address.is_empty())
-}
-
 /// An upper bound of an item's bytes in a message.
 fn inline_size(row: &FileRow) -> usize {
     row.file_id.as_str().len() * ESCAPED_BYTE + ITEM_BYTES + row.observed.as_bytes().len() * 2

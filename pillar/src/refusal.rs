@@ -55,6 +55,11 @@ impl Refusal {
         .with_detail(detail)
     }
 
+    /// No more room; an answer like any other, not a fault.
+    pub(crate) fn disk_full(detail: impl fmt::Display) -> Self {
+        Self::rejection(ResponseCode::Failure, "the pillar's disk is full").with_detail(detail)
+    }
+
     /// The file isn't here.
     pub(crate) fn not_found() -> Self {
         Self::rejection(
@@ -102,10 +107,10 @@ impl From<SpecError> for Refusal {
 impl From<IndexError> for Refusal {
     fn from(error: IndexError) -> Self {
         if error.is_no_space() {
-            return Self::rejection(ResponseCode::Failure, "the pillar's disk is full")
-                .with_detail(error);
+            Self::disk_full(error)
+        } else {
+            Self::unexpected(error)
         }
-        Self::unexpected(error)
     }
 }
 
@@ -116,10 +121,7 @@ impl From<ArchiveError> for Refusal {
                 let numbers = numbers.to_string();
                 Self::rejection(ResponseCode::Failure, numbers)
             }
-            ArchiveError::DiskFull { .. } => {
-                Self::rejection(ResponseCode::Failure, "the pillar's disk is full")
-                    .with_detail(error)
-            }
+            ArchiveError::DiskFull { .. } => Self::disk_full(error),
             ArchiveError::FolderInTheWay(_) | ArchiveError::FileInTheWay(_) => {
                 Self::rejection(ResponseCode::RequestNotUnderstoodFailure, &error)
             }

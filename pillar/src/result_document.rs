@@ -2,7 +2,6 @@
 //! whatever happens.
 
 use std::{
-    fmt,
     fs::{self, File},
     io::{self, BufWriter},
     path::PathBuf,
@@ -49,8 +48,13 @@ impl Drop for Document {
 }
 
 /// The document can't be written.
-pub(crate) fn failed(error: impl fmt::Display + Into<io::Error>) -> Refusal {
-    Refusal::unexpected(format!("writing the result document: {error}"))
+pub(crate) fn failed(error: impl Into<io::Error>) -> Refusal {
+    let error = error.into();
+    let text = format!("writing the result document: {error}");
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Refusal::disk_full(text),
+        _ => Refusal::unexpected(text),
+    }
 }
 
 const BUFFER_BYTES: usize = 256 << 10;

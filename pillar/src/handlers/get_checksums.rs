@@ -10,12 +10,12 @@ use pillarbox_messages::{
 
 use super::{Handler, Origin};
 use crate::{
-    checks,
+    checks::{self, asked_address},
     context::{Context, accepted, completed, identified},
     digests::Spec,
     disk_checksum,
     index::FileRow,
-    listing::{Interval, Listing, Order, asked_address},
+    listing::{Interval, Listing, Order},
     refusal::Refusal,
     result_document,
 };
@@ -68,6 +68,7 @@ impl Handler for GetChecksums {
             request.max_timestamp.as_ref(),
         );
         let limit = request.max_number_of_results;
+        checks::result_address(context, request.result_address.as_deref())?;
         match &request.file_ids {
             FileIds::File(id) => {
                 checks::file_id(context, id)?;
@@ -167,7 +168,7 @@ async fn item(
         (row.observed, listed)
     } else {
         let collection = &accepted.listing.collection;
-        let computed = disk_checksum::compute(context, collection, &row.file_id, &accepted.spec);
+        let computed = disk_checksum::compute(context, collection, &row, &accepted.spec);
         match computed.await? {
             Some(value) if accepted.single => (value, context.component.timestamp()),
             // Among all files the timestamp is the place in the order, by which a client pages on.

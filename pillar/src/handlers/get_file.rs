@@ -49,7 +49,7 @@ impl Handler for GetFile {
     async fn check(context: &Context, request: &GetFileRequest) -> Result<Accepted, Refusal> {
         let collection = checks::collection(context, &request.header)?;
         checks::pillar(context, request.pillar_id.as_ref())?;
-        let file = checks::file_id(context, &request.file_id)?;
+        checks::file_id(context, &request.file_id)?;
         let row = checks::known(context, collection, &request.file_id).await?;
         if request.file_part.is_some() {
             return Err(Refusal::rejection(
@@ -57,7 +57,8 @@ impl Handler for GetFile {
                 "the pillar delivers whole files only",
             ));
         }
-        let Some(stored) = context.open_known(collection, &file).await? else {
+        checks::address(context, &request.file_address)?;
+        let Some(stored) = context.open_known(collection, &row).await? else {
             return Err(Refusal::not_found().with_detail("the file is gone from the disk"));
         };
         Ok(Accepted {

@@ -8,10 +8,10 @@ use pillarbox_messages::{
 
 use super::{Handler, Origin};
 use crate::{
-    checks,
+    checks::{self, asked_address},
     context::{Context, accepted, completed, identified},
     index::FileRow,
-    listing::{Interval, Listing, Order, asked_address},
+    listing::{Interval, Listing, Order},
     refusal::Refusal,
     result_document,
 };
@@ -51,6 +51,7 @@ impl Handler for GetFileIds {
             request.max_timestamp.as_ref(),
         );
         let limit = request.max_number_of_results;
+        checks::result_address(context, request.result_address.as_deref())?;
         match &request.file_ids {
             FileIds::File(id) => {
                 checks::file_id(context, id)?;
@@ -121,8 +122,7 @@ async fn deliver(context: &Context, listing: &mut Listing, address: &str) -> Res
         writer.item(&item(&row)).map_err(result_document::failed)?;
     }
     writer.finish().map_err(result_document::failed)?;
-    document.send(context, address).await?;
-    Ok(())
+    document.send(context, address).await
 }
 
 fn item(row: &FileRow) -> FileIdsDataItem {

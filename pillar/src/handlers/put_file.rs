@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pillarbox_exchange::Download;
 use pillarbox_messages::{
     ArchiveFileId, ChecksumData, ChecksumSpec, CollectionId, FileAction, HexBinary,
     IdentifyPillarsForPutFileRequest, IdentifyPillarsForPutFileResponse, Message, Operation,
@@ -10,7 +11,7 @@ use pillarbox_messages::{
 
 use super::{Handler, Origin};
 use crate::{
-    archive::{Leftover, ReceivedFile},
+    archive::{Claim, IncomingFile, Leftover, ReceivedFile},
     checks,
     context::{Context, accepted, completed, identified, info},
     digests::{Checksums, Spec},
@@ -82,6 +83,7 @@ impl Handler for PutFile {
         context
             .archive
             .check(collection, &file, request.file_size.unwrap_or(0))?;
+        checks::address(context, &request.file_address)?;
         Ok(Accepted {
             collection: collection.clone(),
             file,
@@ -114,7 +116,7 @@ impl Handler for PutFile {
         // Asked again now that nobody else can store the file before we do.
         absent(context, request, &accepted.collection).await?;
         let received = receive(context, request, &accepted, claim).await?;
-        if let Err(refusal) = judge(request, &accepted, &received) {
+        if let Err(refusal) = judge(&accepted, &received) {
             received.discard().await;
             return Err(refusal);
         }
@@ -144,51 +146,62 @@ async fn receive(
     context: &Context,
     request: &PutFileRequest,
     accepted: &Accepted,
-    claim: crate::archive::Claim,
+    claim: Claim,
 ) -> Result<ReceivedFile, Refusal> {
     let mut specs = vec![context.default_spec.clone()];
     specs.extend(accepted.given.iter().map(|(spec, _)| spec.clone()));
     specs.extend(accepted.requested.clone());
     let mut download = context.exchange.get(&request.file_address).await?;
-    let announced = request
-        .file_size
-        .filter(|&size| size > 0)
-        .or(download.length);
+    if let Some(offered) = download.length {
+        // Known to be wrong before anything is moved.
+        fits(request, offered)?;
+    }
+    let announced = announced(request).or(download.length);
     let mut incoming = context
         .archive
         .receive(claim, announced.unwrap_or(0), specs)?;
-    loop {
-        let refusal: Refusal = match download.chunk().await {
-            Ok(Some(bytes)) => match incoming.write(bytes).await {
-                Ok(()) => continue,
-                Err(error) => error.into(),
-            },
-            Ok(None) => break,
-            Err(error) => error.into(),
-        };
-        incoming.discard().await;
-        return Err(refusal);
+    match copy(request, &mut download, &mut incoming).await {
+        Ok(()) => Ok(incoming.finish().await?),
+        Err(refusal) => {
+            incoming.discard().await;
+            Err(refusal)
+        }
     }
-    Ok(incoming.finish().await?)
+}
+
+async fn copy(
+    request: &PutFileRequest,
+    download: &mut Download,
+    incoming: &mut IncomingFile,
+) -> Result<(), Refusal> {
+    while let Some(bytes) = download.chunk().await? {
+        incoming.write(bytes).await?;
+        if announced(request).is_some_and(|size| incoming.size() > size) {
+            // However much would come still, it is not the file.
+            break;
+        }
+    }
+    fits(request, incoming.size())
+}
+
+/// The announced size. 0 is sent for "unknown" by many clients.
+fn announced(request: &PutFileRequest) -> Option<u64> {
+    request.file_size.filter(|&size| size > 0)
+}
+
+fn fits(request: &PutFileRequest, size: u64) -> Result<(), Refusal> {
+    match announced(request).filter(|&announced| announced != size) {
+        None => Ok(()),
+        Some(announced) => Err(Refusal::rejection(
+            ResponseCode::FileTransferFailure,
+            format!("the file at the address has not the announced {announced} bytes"),
+        )
+        .with_detail(format!("{size} bytes were offered or received"))),
+    }
 }
 
 /// Whether the received bytes are the ones that the client announced.
-fn judge(
-    request: &PutFileRequest,
-    accepted: &Accepted,
-    received: &ReceivedFile,
-) -> Result<(), Refusal> {
-    // A size of 0 is sent for "unknown" by many clients.
-    let announced = request.file_size.filter(|&size| size > 0);
-    if let Some(announced) = announced.filter(|&size| size != received.size()) {
-        return Err(Refusal::rejection(
-            ResponseCode::FileTransferFailure,
-            format!(
-                "received {} bytes of the announced {announced}",
-                received.size()
-            ),
-        ));
-    }
+fn judge(accepted: &Accepted, received: &ReceivedFile) -> Result<(), Refusal> {
     let Some((spec, expected)) = &accepted.given else {
         return Ok(());
     };
@@ -247,7 +260,14 @@ async fn store(
         Err(IndexError::AlreadyPresent(row)) => {
             return Err(Refusal::duplicate(context.observed(&row)));
         }
-        Err(error) => return Err(error.into()),
+        Err(error) => {
+            if error.is_no_space() {
+                // Nobody was promised the file, and it takes the room that the index lacks. After any other
+                // failure the row may be on the disk all the same, so the file stays.
+                context.archive.retract(published).await;
+            }
+            return Err(error.into());
+        }
     };
     drop(published);
     Ok(respond(&done.row).into())

@@ -171,19 +171,22 @@ impl Ledger {
         Ok(number)
     }
 
-    /// Takes a file out of all listings, but keeps its row.
+    /// Takes a file out of all listings, but keeps its row; unless it was put again since `row` was read, which
+    /// its time tells.
     pub(super) fn mark_missing(
         &self,
         collection: &CollectionId,
-        file_id: &FileId,
+        row: &FileRow,
     ) -> Result<bool, IndexError> {
         let Some(counters) = self.collections.get(collection) else {
             return Ok(false);
         };
         let mut statement = self.connection.prepare_cached(
-            "UPDATE files SET missing = 1 WHERE collection = ?1 AND file_id = ?2 AND missing = 0",
+            "UPDATE files SET missing = 1
+             WHERE collection = ?1 AND file_id = ?2 AND modified = ?3 AND missing = 0",
         )?;
-        Ok(statement.execute(params![counters.key, file_id.as_str()])? > 0)
+        let parameters = params![counters.key, row.file_id.as_str(), row.modified_ms];
+        Ok(statement.execute(parameters)? > 0)
     }
 
     fn present(&self, collection: i64, file_id: &FileId) -> Result<Option<FileRow>, IndexError> {

@@ -5,17 +5,17 @@
 
 use std::thread;
 
-use pillarbox_messages::{CollectionId, FileId, clock::SharedClock};
+use pillarbox_messages::{CollectionId, clock::SharedClock};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{AuditEntry, IndexError, PutDone, PutRecord, ledger::Ledger};
+use super::{AuditEntry, FileRow, IndexError, PutDone, PutRecord, ledger::Ledger};
 
 /// What the writer can be asked to do.
 #[derive(Debug)]
 pub(super) enum Job {
     Put(Box<PutRecord>, Reply<PutDone>),
     Append(CollectionId, Box<AuditEntry>, Reply<u64>),
-    MarkMissing(CollectionId, FileId, Reply<bool>),
+    MarkMissing(CollectionId, Box<FileRow>, Reply<bool>),
     Close(Reply<()>),
 }
 
@@ -103,8 +103,8 @@ impl Writer {
                 let append = |ledger: &mut Ledger| ledger.append(collection, &entry, now_ms);
                 answer(ledger.attempt(&key, append), reply)
             }
-            Job::MarkMissing(collection, file_id, reply) => {
-                let mark = |ledger: &mut Ledger| ledger.mark_missing(&collection, &file_id);
+            Job::MarkMissing(collection, row, reply) => {
+                let mark = |ledger: &mut Ledger| ledger.mark_missing(&collection, &row);
                 answer(ledger.attempt(&collection, mark), reply)
             }
             Job::Close(reply) => answer(Ok(()), reply),
