@@ -130,4 +130,8 @@ async fn draining_with_nothing_to_do_is_quick() {
         }
     );
     assert_eq!(ticket.await, Outcome::Done(1));
+    assert!(
+        *workers.shared.abandoned.borrow(),
+        "whoever got room just before the end would start now"
+    );
 }
