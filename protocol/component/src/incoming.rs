@@ -90,7 +90,10 @@ pub fn receive(
         Err(rejection) => {
             let kind = rejection.message_type.as_deref().unwrap_or_default();
             let collection = rejection.collection_id.as_ref().map(CollectionId::as_str);
-            filter.excludes(kind, given.to, collection)
+            let document = rejection.message.as_ref();
+            let to = document.and_then(|message| message.header().to.as_ref());
+            let to = to.map(ComponentId::as_str).or(given.to);
+            filter.excludes(kind, to, collection)
         }
     };
     if excluded {

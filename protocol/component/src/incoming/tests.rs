@@ -103,6 +103,13 @@ fn identify_requests_for_others_are_passed_over_in_silence() {
         let silent = receive(&incoming(text(to, collection), &[]));
         assert_eq!(silent, Err(Refusal::NotOurs));
     }
+    // Also where it can't be accepted: a version error of a request for south is for south to tell.
+    let mut newer = request(Some("south"), Some("books"));
+    newer.header_mut().version.min_version = 99;
+    for given in [&[][..], &[kind], &[(properties::TO, "north")]] {
+        let silent = receive(&incoming(newer.to_xml(), given));
+        assert_eq!(silent, Err(Refusal::NotOurs));
+    }
     // The properties decide before the text is read at all.
     for given in [
         (properties::TO, "south"),
