@@ -6,3 +6,4 @@ mod crash;
 mod order;
 mod stopping;
 mod together;
+mod up;

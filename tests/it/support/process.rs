@@ -177,6 +177,16 @@ impl Running {
         }
     }
 
+    /// The lines of standard output, from now on, up to the one that is `last`.
+    #[track_caller]
+    pub(crate) fn lines_until(&mut self, last: &str) -> Vec<String> {
+        let mut lines = Vec::new();
+        while lines.last().is_none_or(|line| line != last) {
+            lines.push(self.wait_for(""));
+        }
+        lines
+    }
+
     #[track_caller]
     fn give_up(&mut self, part: &str) -> ! {
         let _ = self.child.kill();
