@@ -101,7 +101,7 @@ async fn receive(
             .map_err(Refusal::Disk)?
             < announced
         {
-            return Err(Refusal::Disk(io::ErrorKind::StorageFull.into()));
+            return Err(Refusal::NoRoom);
         }
     }
     let mut writer = shared.store.writer(name);
@@ -215,6 +215,8 @@ enum Refusal {
     /// A part of a file can't be put.
     Partial,
     TooLarge,
+    /// More is announced than fits on the disk; which may be a lie.
+    NoRoom,
     /// The body stopped coming.
     Stalled,
     /// The body ended early.
@@ -231,6 +233,7 @@ impl Refusal {
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
             Self::Partial | Self::CutOff => StatusCode::BAD_REQUEST,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::NoRoom => StatusCode::INSUFFICIENT_STORAGE,
             Self::Stalled => StatusCode::REQUEST_TIMEOUT,
             Self::Disk(error) if is_full(error) => StatusCode::INSUFFICIENT_STORAGE,
             Self::Disk(_) => StatusCode::INTERNAL_SERVER_ERROR,
