@@ -50,6 +50,7 @@ fn can_mount() -> bool {
 /// A repository of one pillar whose process has a small disk at this place, and may fetch from these hosts too.
 fn start(at: &str, hosts: &[String]) -> (Whole, PathBuf) {
     let mut whole = Whole::start_with(&["north"], hosts);
+    whole.in_trouble = true;
     whole.node.kill();
     let settings = whole.site.part("whole");
     let disk = settings.join(at);

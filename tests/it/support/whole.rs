@@ -25,6 +25,8 @@ pub(crate) const NO_FILES: [PathBuf; 0] = [];
 pub(crate) struct Whole {
     pub(crate) site: Site,
     pub(crate) node: Running,
+    /// Whether something happens to its disk, of which a human must know.
+    pub(crate) in_trouble: bool,
 }
 
 impl Whole {
@@ -38,7 +40,11 @@ impl Whole {
         let site = Site::new(pillars);
         site.settings("whole", &settings(&site, pillars, hosts));
         let node = site.start("whole");
-        Self { site, node }
+        Self {
+            site,
+            node,
+            in_trouble: false,
+        }
     }
 
     /// kill -9 and a new start.
@@ -114,6 +120,22 @@ impl Whole {
         ];
         process::succeed(&self.site.run("get-file", args));
         assert_eq!(fs::read(&copy).expect("was fetched"), content);
+    }
+}
+
+/// At the end of a test that went well, the node stops in order, and no peer's fault has made it fall over or call
+/// for a human.
+impl Drop for Whole {
+    fn drop(&mut self) {
+        if std::thread::panicking() || !self.node.lives() {
+            return;
+        }
+        self.node.terminate();
+        self.node.wait_for_success();
+        for line in self.node.errors() {
+            assert!(!line.contains("panicked"), "{line}");
+            assert!(self.in_trouble || !line.contains(" ERROR "), "{line}");
+        }
     }
 }
 
