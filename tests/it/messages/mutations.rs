@@ -113,10 +113,10 @@ fn root_attributes(tree: &Element, add: &mut Add<'_>) {
     };
     for name in ["version", "minVersion"] {
         change("attribute missing", &|root| {
-            root.attributes.retain(|(own, _)| own != name)
+            root.attributes.retain(|(own, _)| own != name);
         });
         change("attribute twice", &|root| {
-            root.attributes.push((name.into(), "31".into()))
+            root.attributes.push((name.into(), "31".into()));
         });
         for value in [
             "0", "-1", "-0", "+31", " 31 ", "031", "x", "", "3 1", "&#51;1", "31.0",
@@ -153,7 +153,7 @@ fn root_attributes(tree: &Element, add: &mut Add<'_>) {
     }
     change("another root", &|root| root.name += "s");
     change("root without prefix", &|root| {
-        root.name = root.local_name().to_owned()
+        root.name = root.local_name().to_owned();
     });
     change("root of another type", &|root| {
         root.name = root
@@ -179,25 +179,25 @@ fn one_element(tree: &Element, place: &[usize], add: &mut Add<'_>) {
     };
     change("renamed", &|element| element.name += "X");
     change("renamed to a known element", &|element| {
-        element.name = "FileID".into()
+        element.name = "FileID".into();
     });
     change("lower case", &|element| {
-        element.name = element.name.to_lowercase()
+        element.name = element.name.to_lowercase();
     });
     change("undeclared prefix", &|element| {
-        element.name = format!("zz:{}", element.name)
+        element.name = format!("zz:{}", element.name);
     });
     change("wrong namespace", &|element| {
-        element.attributes.push(attribute("xmlns", "urn:wrong"))
+        element.attributes.push(attribute("xmlns", "urn:wrong"));
     });
     change("no namespace", &|element| {
-        element.attributes.push(attribute("xmlns", ""))
+        element.attributes.push(attribute("xmlns", ""));
     });
     change("extra attribute", &|element| {
-        element.attributes.push(attribute("extra", "1"))
+        element.attributes.push(attribute("extra", "1"));
     });
     change("language", &|element| {
-        element.attributes.push(attribute("xml:lang", "en"))
+        element.attributes.push(attribute("xml:lang", "en"));
     });
     change("schema hint", &|element| {
         element.attributes.push(attribute(
@@ -216,37 +216,40 @@ fn one_element(tree: &Element, place: &[usize], add: &mut Add<'_>) {
         element.attributes.push(attribute("i:nil", "true"));
     });
     change("a child first", &|parent| {
-        parent.children.insert(0, element("Extra"))
+        parent.children.insert(0, element("Extra"));
     });
     change("a child last", &|parent| {
-        parent.children.push(element("FileID"))
+        parent.children.push(element("FileID"));
     });
     change("emptied", &|element| element.children.clear());
-    for (what, raw) in [
-        ("comment", "<!-- c -->"),
-        ("section", "<![CDATA[]]>"),
-        ("section of text", "<![CDATA[x]]>"),
-        ("processing instruction", "<?a b?>"),
-        ("text", "x"),
-        ("space", "\r\n\t "),
-        ("reference to a space", "&#x20;"),
-        ("unknown entity", "&unknown;"),
-        ("ampersand", "&"),
-        ("less-than", "<"),
-        ("end of a section", "]]>"),
-        ("control character", "\u{1}"),
-        ("reference to a control character", "&#1;"),
-        ("reference to no character", "&#xFFFE;"),
-        ("reference to half a character", "&#xD800;"),
-        ("no character", "\u{FFFF}"),
-        ("unclosed comment", "<!-- "),
-        ("document type", "<!DOCTYPE x>"),
-    ] {
+    for (what, raw) in RAW {
         change(what, &|element| {
-            element.children.insert(0, Node::Raw(raw.into()))
+            element.children.insert(0, Node::Raw(raw.into()));
         });
     }
 }
+
+/// What is put where an element begins.
+const RAW: [(&str, &str); 18] = [
+    ("comment", "<!-- c -->"),
+    ("section", "<![CDATA[]]>"),
+    ("section of text", "<![CDATA[x]]>"),
+    ("processing instruction", "<?a b?>"),
+    ("text", "x"),
+    ("space", "\r\n\t "),
+    ("reference to a space", "&#x20;"),
+    ("unknown entity", "&unknown;"),
+    ("ampersand", "&"),
+    ("less-than", "<"),
+    ("end of a section", "]]>"),
+    ("control character", "\u{1}"),
+    ("reference to a control character", "&#1;"),
+    ("reference to no character", "&#xFFFE;"),
+    ("reference to half a character", "&#xD800;"),
+    ("no character", "\u{FFFF}"),
+    ("unclosed comment", "<!-- "),
+    ("document type", "<!DOCTYPE x>"),
+];
 
 /// Changes to the order and number of children.
 fn siblings(tree: &Element, add: &mut Add<'_>) {
@@ -264,10 +267,10 @@ fn siblings(tree: &Element, add: &mut Add<'_>) {
                 children.remove(number);
             });
             change("duplicated", &|children| {
-                children.insert(number, children[number].clone())
+                children.insert(number, children[number].clone());
             });
             change("repeated at the end", &|children| {
-                children.push(children[number].clone())
+                children.push(children[number].clone());
             });
             change("moved to the front", &|children| {
                 let child = children.remove(number);
