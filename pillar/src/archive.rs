@@ -304,4 +304,4 @@ pub struct StoredFile {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

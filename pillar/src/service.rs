@@ -1,24 +1,21 @@
 //! The pillar on the bus: what arrives is read, handed to the worker of its file, answered and acknowledged.
 
+mod intake;
+
 use std::{
     collections::BTreeSet, fmt, fs, io, num::NonZeroU64, path::PathBuf, sync::Arc, time::Duration,
 };
 
-use pillarbox_bus::{AckMode, Bus, BusError, Delivery, SubscribeRequest, Subscription};
-use pillarbox_component::{
-    Component, ComponentOptions, KeyedWorkers, Received,
-    dispatch::{WorkerLimits, catch},
-    incoming,
-};
+use pillarbox_bus::{AckMode, Bus, BusError, Delivery, SubscribeRequest};
+use pillarbox_component::{Component, ComponentOptions, Received, dispatch::catch};
 use pillarbox_exchange::ExchangeClient;
-use pillarbox_messages::{
-    CollectionId, ComponentId, Destination, FileId, Message, clock::SharedClock,
-};
+use pillarbox_messages::{ComponentId, Destination, Message, clock::SharedClock};
 use pillarbox_settings::{PillarNode, PillarType, Repository};
 use thiserror::Error;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use tracing::{Instrument as _, debug, error, info, info_span, warn};
+use tracing::{debug, error, info, warn};
 
+use self::intake::{Intake, Workers};
 use crate::{
     archive::{Archive, ArchiveError, ArchiveOptions},
     context::Context,
@@ -91,7 +88,7 @@ pub enum PillarError {
 /// A running FILE pillar.
 pub struct Pillar {
     context: Arc<Context>,
-    workers: KeyedWorkers<Key>,
+    workers: Workers,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
@@ -110,7 +107,7 @@ impl Pillar {
         let context = Arc::new(opened.unwrap_or_else(|_| Err(PillarError::Interrupted))?);
         let pillar = Self {
             context,
-            workers: KeyedWorkers::new(WORKERS),
+            workers: Workers::new(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
         };
@@ -125,8 +122,8 @@ impl Pillar {
                 ack,
                 prefetch: PREFETCH,
             };
-            let subscription = bus.subscribe(request).await.map_err(failed)?;
-            pillar.tasks.spawn(pillar.intake().run(subscription));
+            let subscription = bus.subscribe(request.clone()).await.map_err(failed)?;
+            pillar.tasks.spawn(pillar.intake(request).run(subscription));
         }
         info!(pillar = id.as_str(), "pillar ready");
         Ok(pillar)
@@ -140,7 +137,7 @@ impl Pillar {
         let drained = self.workers.drain(grace).await;
         self.tasks.wait().await;
         let pillar = self.context.component.id().as_str();
-        let (stopped, unstarted) = (drained.stopped.len(), drained.unstarted.len());
+        let [stopped, unstarted] = drained;
         if let Err(error) = self.context.component.bus().close().await {
             debug!(pillar, %error, "the bus connection had ended");
         }
@@ -165,8 +162,9 @@ impl Pillar {
             .collect()
     }
 
-    fn intake(&self) -> Intake {
+    fn intake(&self, request: SubscribeRequest) -> Intake {
         Intake {
+            request,
             context: Arc::clone(&self.context),
             workers: self.workers.clone(),
             stop: self.stop.clone(),
@@ -243,89 +241,6 @@ fn empty(directory: &std::path::Path) -> io::Result<()> {
     fs::create_dir_all(directory)
 }
 
-/// Messages of one key are handled in the order in which they came.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Key {
-    /// About one file of one collection.
-    File(Option<CollectionId>, FileId),
-    /// About no single file: each on its own.
-    Alone(String),
-}
-
-impl Key {
-    fn of(delivery: &Delivery, message: &Message) -> Self {
-        match message.file_id() {
-            Some(file) => Self::File(message.header().collection_id.clone(), file.clone()),
-            None => Self::Alone(delivery.message.message_id.clone()),
-        }
-    }
-}
-
-/// What takes messages from one subscription.
-struct Intake {
-    context: Arc<Context>,
-    workers: KeyedWorkers<Key>,
-    stop: CancellationToken,
-}
-
-impl Intake {
-    async fn run(self, mut subscription: Subscription) {
-        loop {
-            let delivery = tokio::select! {
-                biased;
-                () = self.stop.cancelled() => break,
-                next = subscription.next() => next,
-            };
-            let Some(delivery) = delivery else {
-                warn!(
-                    pillar = self.context.component.id().as_str(),
-                    "subscription ended"
-                );
-                return;
-            };
-            self.take(delivery).await;
-        }
-        // The bus connection is closed after the workers are done; the subscription must live until then, since
-        // its end gives back what is being worked on.
-        self.workers.idle().await;
-    }
-
-    async fn take(&self, delivery: Delivery) {
-        match self.context.component.receive(&delivery.message) {
-            Ok(received) => self.hand_over(delivery, received).await,
-            Err(incoming::Refusal::NotOurs) => acknowledge(delivery).await,
-            Err(incoming::Refusal::Rejected(rejection)) => {
-                self.context.component.reject(&rejection).await;
-                acknowledge(delivery).await;
-            }
-        }
-    }
-
-    async fn hand_over(&self, delivery: Delivery, received: Received) {
-        let key = Key::of(&delivery, &received.message);
-        let span = span_of(self.context.component.id(), &received.message);
-        // On the heap once, instead of moved through every layer of the workers.
-        let job = Box::pin(serve(Arc::clone(&self.context), delivery, received)).instrument(span);
-        if self.workers.submit(key, job).await.is_err() {
-            debug!("a message came while stopping; it goes back to its queue");
-        }
-    }
-}
-
-/// Everything that is logged while a message is handled carries these.
-fn span_of(pillar: &ComponentId, message: &Message) -> tracing::Span {
-    let header = message.header();
-    info_span!(
-        "request",
-        pillar = pillar.as_str(),
-        op = message.message_type().as_str(),
-        correlation = header.correlation_id.as_str(),
-        collection = header.collection_id.as_ref().map(AsRef::as_ref),
-        from = header.from.as_str(),
-        file = message.file_id().map(AsRef::as_ref),
-    )
-}
-
 /// Handles one request to its end: answer, acknowledgement, alarm.
 async fn serve(context: Arc<Context>, delivery: Delivery, received: Received) {
     let request = &received.message;
@@ -353,26 +268,28 @@ async fn serve(context: Arc<Context>, delivery: Delivery, received: Received) {
         acknowledge(delivery).await;
         return;
     };
-    let from_queue = kind.is_request() && !kind.is_identify_request();
-    match finish(&context, delivery, &received, &answer, from_queue).await {
+    match finish(&context, delivery, &received, &answer).await {
         Ok(()) => report(&context, request, answer).await,
         // The request comes again, and is then answered from what was remembered.
         Err(error) => warn!(%error, "the answer could not be sent"),
     }
 }
 
-/// Answer and acknowledgement in one.
+/// Answers and acknowledges: in one for an operation, so that it comes again if its answer was not taken. An
+/// answer to an identify request is not worth that: it comes from the topic as a rule, and from a queue only by
+/// mistake.
 async fn finish(
     context: &Context,
     delivery: Delivery,
     received: &Received,
     answer: &Answer,
-    acknowledged: bool,
 ) -> Result<(), BusError> {
     let component = &context.component;
     let outgoing = component.outgoing_reply(&answer.message, received.reply_address.as_deref());
-    if !acknowledged {
-        return component.bus().publish(outgoing).await;
+    if received.message.message_type().is_identify_request() {
+        let sent = component.bus().publish(outgoing).await;
+        acknowledge(delivery).await;
+        return sent;
     }
     let mut transaction = component.bus().transaction();
     transaction.send(outgoing);
@@ -439,12 +356,8 @@ impl Progress for BusProgress<'_> {
     }
 }
 
-/// Keys that are worked on at once, and messages held. More than operation requests can take up, so that an
-/// identify request never waits for other files' transfers.
-const WORKERS: WorkerLimits = WorkerLimits {
-    parallel: 96,
-    held: 384,
-};
-
-/// Operation requests in hand, of one subscription.
+/// Messages in hand, of one subscription.
 const PREFETCH: u32 = 32;
+
+#[cfg(test)]
+mod tests;

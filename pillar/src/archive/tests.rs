@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use super::*;
 
 mod crash;
-mod full;
+pub(crate) mod full;
 
 const P7: &[u8] = b"pillar test 7\n";
 

@@ -5,10 +5,10 @@ use std::process::Command;
 use super::*;
 
 /// A file system of 1 MiB, taken away at the end.
-struct Mounted(TempDir);
+pub(crate) struct Mounted(pub(crate) TempDir);
 
 impl Mounted {
-    fn new() -> Option<Self> {
+    pub(crate) fn new() -> Option<Self> {
         let dir = tempfile::tempdir().unwrap();
         let mounted = Command::new("mount")
             .args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"])
