@@ -1,5 +1,6 @@
 //! What `-C`, `-R` and `-S` mean: the same as to the Java clients, with mistakes found before anything is sent.
 
+use pillarbox_client::digests::{length, plain_spec};
 use pillarbox_messages::{ChecksumSpec, ChecksumType, HexBinary};
 
 use crate::{args::ChecksumArgs, failure::Failure};
@@ -38,7 +39,10 @@ pub(crate) fn requested(
         (named, Some(salt)) => {
             let checksum_type = with_hmac(named.unwrap_or(default));
             Some(ChecksumRequest {
-                spec: spec(checksum_type, Some(salt)),
+                spec: ChecksumSpec {
+                    checksum_salt: Some(salt),
+                    ..plain_spec(checksum_type)
+                },
                 notice: None,
             })
         }
@@ -48,7 +52,7 @@ pub(crate) fn requested(
                 format!("{named} needs a salt (-S HEX); asking for {plain}, which needs none")
             });
             Some(ChecksumRequest {
-                spec: spec(plain, None),
+                spec: plain_spec(plain),
                 notice,
             })
         }
@@ -61,7 +65,7 @@ pub(crate) fn requested(
 /// If it is no hex, or of another length.
 pub(crate) fn value(text: &str, checksum_type: ChecksumType) -> Result<HexBinary, Failure> {
     let value = hex("-C", text)?;
-    let expected = digest_length(checksum_type);
+    let expected = length(checksum_type);
     let given = value.as_bytes().len();
     if expected.is_some_and(|expected| expected != given) {
         return Err(Failure::usage(format!(
@@ -91,26 +95,6 @@ fn checksum_type(text: &str) -> Result<ChecksumType, Failure> {
                 "-R '{text}' is no checksum type; known are MD5, SHA1, SHA256, SHA384, SHA512, and these with HMAC_ before them"
             ))
         })
-}
-
-fn spec(checksum_type: ChecksumType, checksum_salt: Option<HexBinary>) -> ChecksumSpec {
-    ChecksumSpec {
-        checksum_type,
-        checksum_salt,
-        other_checksum_type: None,
-    }
-}
-
-/// Bytes of a value of this type; `None` for `OTHER`.
-const fn digest_length(checksum_type: ChecksumType) -> Option<usize> {
-    match checksum_type {
-        ChecksumType::Md5 | ChecksumType::HmacMd5 => Some(16),
-        ChecksumType::Sha1 | ChecksumType::HmacSha1 => Some(20),
-        ChecksumType::Sha256 | ChecksumType::HmacSha256 => Some(32),
-        ChecksumType::Sha384 | ChecksumType::HmacSha384 => Some(48),
-        ChecksumType::Sha512 | ChecksumType::HmacSha512 => Some(64),
-        ChecksumType::Other => None,
-    }
 }
 
 const fn with_hmac(checksum_type: ChecksumType) -> ChecksumType {

@@ -1,6 +1,6 @@
 //! What every client command does first and last: settings, connection, and the end of an operation.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{future::Future, path::Path, sync::Arc, time::Duration};
 
 use pillarbox_bus::{Bus, BusError};
 use pillarbox_client::{Client, ClientError, ClientOptions, Event, Outcome, Running, passing_id};
@@ -8,7 +8,12 @@ use pillarbox_messages::{CollectionId, ComponentId, clock::SystemClock};
 use pillarbox_settings::{Node, Repository};
 
 use crate::{
-    args::ClientArgs, connecting::Route, failure::Failure, node::exchange_client, signals::Stop,
+    args::ClientArgs,
+    connecting::Route,
+    failure::Failure,
+    node::exchange_client,
+    output::{in_words, say},
+    signals::Stop,
 };
 
 /// The settings that a client command works with.
@@ -25,6 +30,7 @@ pub(crate) struct ClientSetup {
 pub(crate) struct Session {
     client: Client,
     bus: Bus,
+    stop: Stop,
     verbose: bool,
 }
 
@@ -55,10 +61,21 @@ impl ClientSetup {
         CollectionId::from(args.collection.as_str())
     }
 
+    /// Whether files can be moved at all.
+    ///
+    /// # Errors
+    /// The settings name no exchange.
+    pub(crate) fn check_exchange(&self) -> Result<(), Failure> {
+        match self.node.exchange_base(&self.repository) {
+            Some(_) => Ok(()),
+            None => Err(not_started(ClientError::NoExchange)),
+        }
+    }
+
     /// Connects to the bus. Nothing may be wrong any more that could have been found before.
     ///
     /// # Errors
-    /// No bus answers, or it refuses this client.
+    /// No bus answers, or it refuses this client; interrupted.
     pub(crate) async fn connect(self) -> Result<Session, Failure> {
         let url = self.node.effective_bus_url(&self.repository);
         let Some(route) = Route::elsewhere(url) else {
@@ -73,8 +90,12 @@ impl ClientSetup {
             .client_id
             .or_else(|| settings.and_then(|client| client.id.clone()));
         let id = named.clone().unwrap_or_else(passing_id);
+        let mut stop = Stop::listen()?;
         let bus = route.connect(&id).map_err(no_bus)?;
-        bus.ready(BUS_PATIENCE).await.map_err(no_bus)?;
+        tokio::select! {
+            ready = bus.ready(BUS_PATIENCE) => ready.map_err(no_bus)?,
+            () = stop.asked() => return Err(Failure::interrupted()),
+        }
         let client = Client::connect(ClientOptions {
             exchange_base: self.node.exchange_base(&self.repository).map(str::to_owned),
             repository: self.repository,
@@ -90,6 +111,7 @@ impl ClientSetup {
         Ok(Session {
             client,
             bus,
+            stop,
             verbose: self.verbose,
         })
     }
@@ -123,37 +145,48 @@ fn check_client_id(id: &ComponentId, repository: &Repository) -> Result<(), Fail
 }
 
 impl Session {
-    pub(crate) const fn client(&self) -> &Client {
-        &self.client
+    pub(crate) fn client(&self) -> Client {
+        self.client.clone()
     }
 
-    /// Follows an operation to its end. Ctrl-C cancels it, and what it had offered is taken back.
+    /// Starts an operation and follows it to its end. Ctrl-C cancels it, and what it had offered is taken back; so
+    /// does an error of `on_event`.
     ///
     /// # Errors
-    /// Interrupted.
+    /// It could not start; interrupted; what `on_event` said.
     pub(crate) async fn follow(
-        &self,
-        mut running: Running,
-        mut on_event: impl FnMut(&Event),
+        &mut self,
+        start: impl Future<Output = Result<Running, ClientError>>,
+        mut on_event: impl FnMut(&Event) -> Result<(), Failure>,
     ) -> Result<Outcome, Failure> {
-        let mut stop = Stop::listen()?;
+        let mut running = tokio::select! {
+            started = start => started.map_err(not_started)?,
+            () = self.stop.asked() => return Err(Failure::interrupted()),
+        };
         let mut interrupted = false;
+        let mut handled = Ok(());
         loop {
             tokio::select! {
                 event = running.next_event() => {
                     let Some(event) = event else { break };
                     if self.verbose {
-                        say(&one_line(&event.to_string()));
+                        say(&in_words(&event.to_string()));
                     }
-                    on_event(&event);
+                    if handled.is_ok() {
+                        handled = on_event(&event);
+                        if handled.is_err() {
+                            running.cancel();
+                        }
+                    }
                 }
-                () = stop.asked(), if !interrupted => {
+                () = self.stop.asked(), if !interrupted => {
                     interrupted = true;
                     running.cancel();
                 }
             }
         }
         let outcome = running.outcome().await;
+        handled?;
         if interrupted && !outcome.complete {
             Err(Failure::interrupted())
         } else {
@@ -174,7 +207,7 @@ pub(crate) fn check(outcome: &Outcome) -> Result<(), Failure> {
     if outcome.complete {
         return Ok(());
     }
-    Err(Failure::operation(one_line(&outcome.last_event)))
+    Err(Failure::operation(in_words(&outcome.last_event)))
 }
 
 /// An operation that could not start: most of it can be put right on the command line.
@@ -193,30 +226,6 @@ fn no_bus(error: BusError) -> Failure {
         _ => "",
     };
     Failure::operation(format!("{error}{remedy}"))
-}
-
-/// Whatever a peer wrote into a text, it stays on one line.
-pub(crate) fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// Tells the person something that is no result.
-#[expect(clippy::print_stderr, reason = "the command line talks to people")]
-pub(crate) fn say(text: &str) {
-    eprintln!("{text}");
-}
-
-/// Writes a result; a reader that has gone away ends it.
-///
-/// # Errors
-/// Standard output can't be written.
-pub(crate) fn print(text: &str) -> Result<(), Failure> {
-    use std::io::Write as _;
-    let mut output = std::io::stdout().lock();
-    output
-        .write_all(text.as_bytes())
-        .and_then(|()| output.flush())
-        .map_err(|error| Failure::operation(format!("standard output: {error}")))
 }
 
 /// How long a command waits for a bus that doesn't answer.

@@ -2,6 +2,8 @@
 
 use std::{fmt, process::ExitCode};
 
+use crate::output::{one_line, say};
+
 /// What the exit code tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureKind {
@@ -74,27 +76,13 @@ impl Failure {
     }
 
     /// Tells the person on standard error and gives the process's exit code.
-    #[expect(clippy::print_stderr, reason = "the command line's own error line")]
     #[must_use]
     pub fn report(&self) -> ExitCode {
         for line in self.text.lines() {
-            eprintln!("pillarbox: {line}");
+            say(&format!("pillarbox: {line}"));
         }
         ExitCode::from(self.kind.code())
     }
-}
-
-/// Whatever a name on the command line or a peer's text has in it, it stays on one line.
-fn one_line(cause: impl fmt::Display) -> String {
-    let mut line = String::new();
-    for char in cause.to_string().chars() {
-        if char.is_control() {
-            line.extend(char.escape_default());
-        } else {
-            line.push(char);
-        }
-    }
-    line
 }
 
 impl fmt::Display for Failure {

@@ -5,7 +5,7 @@
 //!
 //! Modules: [`args`] the words of the command line; [`node`] the roles of one process; [`failure`] how a command
 //! fails; [`data_directory`] the lock on what a process keeps; internally `commands` (one per subcommand),
-//! `connecting`, `checksum_args`, `client_setup`, `logging`, `progress`, `signals`, `starter` and `tables`.
+//! `connecting`, `checksum_args`, `client_setup`, `logging`, `output`, `progress`, `signals`, `starter` and `tables`.
 
 pub mod args;
 mod checksum_args;
@@ -16,12 +16,13 @@ pub mod data_directory;
 pub mod failure;
 mod logging;
 pub mod node;
+mod output;
 mod progress;
 mod signals;
 mod starter;
 mod tables;
 
-use std::{ffi::OsString, process::ExitCode};
+use std::{ffi::OsString, process::ExitCode, time::Duration};
 
 use clap::{Parser as _, error::ErrorKind};
 
@@ -37,7 +38,12 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         .enable_all()
         .build();
     let result = match runtime {
-        Ok(runtime) => runtime.block_on(commands::run(cli)),
+        Ok(runtime) => {
+            let result = runtime.block_on(commands::run(cli));
+            // A thread that hangs on a disk doesn't keep the program.
+            runtime.shutdown_timeout(LAST_WAIT);
+            result
+        }
         Err(error) => Err(Failure::operation(format!("no threads to run on: {error}"))),
     };
     match result {
@@ -45,6 +51,9 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(failure) => failure.report(),
     }
 }
+
+/// How long the end of the program waits for threads that are busy.
+const LAST_WAIT: Duration = Duration::from_secs(1);
 
 /// Help and version as asked for; a mistake in one line.
 fn refuse(error: &clap::Error) -> ExitCode {

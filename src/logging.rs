@@ -17,7 +17,9 @@ pub(crate) fn start(format: LogFormat, level: tracing::Level) {
         .ok()
         .and_then(|text| text.parse::<Targets>().ok())
         .unwrap_or_else(|| Targets::new().with_default(level));
-    let lines = fmt::layer().with_writer(io::stderr).with_ansi(io::stderr().is_terminal());
+    let lines = fmt::layer()
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal());
     // A second start (several commands in one test process) keeps the first one's subscriber.
     let _ = match format {
         LogFormat::Text => tracing_subscriber::registry()

@@ -1,6 +1,9 @@
 //! A moving line on a terminal while something takes long; nothing on a pipe.
 
 use indicatif::{ProgressBar, ProgressStyle};
+use pillarbox_client::Event;
+
+use crate::output::in_words;
 
 /// Shows what an operation is at, on standard error, if that is a terminal.
 #[derive(Debug)]
@@ -19,8 +22,8 @@ impl Progress {
     }
 
     /// What it is at now.
-    pub(crate) fn set(&self, text: String) {
-        self.0.set_message(text);
+    pub(crate) fn set(&self, event: &Event) {
+        self.0.set_message(in_words(&event.to_string()));
     }
 }
 

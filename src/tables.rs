@@ -7,6 +7,8 @@ use pillarbox_client::listing::Entry;
 use pillarbox_messages::{ComponentId, HexBinary};
 use serde::Serialize;
 
+use crate::output::one_line;
+
 /// `get-file-ids`: heading.
 pub(crate) const FILE_IDS: &str = "Count: \tSize: \tFileID:\n";
 /// `get-checksums` of all files: heading.
@@ -22,7 +24,8 @@ pub(crate) fn file_ids(entry: &Entry<Option<u64>>) -> String {
         Some(first) if known.all(|other| other == first) => first.to_string(),
         Some(_) => "disagreed".to_owned(),
     };
-    format!("{} \t{size} \t{}\n", entry.values.len(), entry.file)
+    let file = one_line(&entry.file);
+    format!("{} \t{size} \t{file}\n", entry.values.len())
 }
 
 /// `get-checksums` of all files: the checksum that all have, or `disagreed`.
@@ -31,20 +34,22 @@ pub(crate) fn checksums_of_all(entry: &Entry<HexBinary>) -> String {
         [(value, _)] => value.to_string(),
         _ => "disagreed".to_owned(),
     };
-    format!("{checksum} \t{} \t{}\n", entry.values.len(), entry.file)
+    let file = one_line(&entry.file);
+    format!("{checksum} \t{} \t{file}\n", entry.values.len())
 }
 
 /// `get-checksums` of one file: one row if all that answered agree, else one per distinct checksum.
 pub(crate) fn checksums_of_one(entry: &Entry<HexBinary>) -> String {
     let distinct = by_value(entry);
     let agreed = distinct.len() == 1;
+    let file = one_line(&entry.file);
     let row = |(value, pillars): (&HexBinary, Vec<&str>)| {
         let who = if agreed {
             "All".to_owned()
         } else {
             format!("[{}]", pillars.join(", "))
         };
-        format!("{} \t{value} \t{who} \t{}\n", pillars.len(), entry.file)
+        format!("{} \t{value} \t{who} \t{file}\n", pillars.len())
     };
     distinct.into_iter().map(row).collect()
 }
@@ -142,6 +147,13 @@ mod tests {
             "2 \tdisagreed \tf\n"
         );
         assert_eq!(file_ids(&entry([("p1", None)])), "1 \t??? \tf\n");
+        let mut hostile = entry([("p1", Some(1))]);
+        hostile.file = "a  b\n9 \t9 \tc\u{9b}".into();
+        assert_eq!(
+            file_ids(&hostile),
+            "1 \t1 \ta  b\\n9 \\t9 \\tc\\u{9b}\n",
+            "a pillar makes no rows of its own"
+        );
         assert_eq!(
             file_ids_json(&entry([("p1", Some(20)), ("p2", None)])),
             "{\"file_id\":\"f\",\"count\":2,\"sizes\":{\"p1\":20,\"p2\":null}}\n"

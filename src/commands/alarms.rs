@@ -7,8 +7,9 @@ use serde::Serialize;
 
 use crate::{
     args::AlarmsListArgs,
-    client_setup::{load_settings, one_line, print},
+    client_setup::load_settings,
     failure::Failure,
+    output::{in_words, one_line, print},
     tables,
 };
 
@@ -52,11 +53,11 @@ fn row(alarm: &StoredAlarm) -> String {
         "{} \t{} \t{} \t{} \t{} \t{} \t{}\n",
         time(alarm.last_raised_ms),
         alarm.count,
-        alarm.raiser,
+        one_line(&alarm.raiser),
         alarm.code,
-        alarm.collection.as_ref().map_or("-", AsRef::as_ref),
-        alarm.file.as_ref().map_or("-", AsRef::as_ref),
-        one_line(&alarm.text),
+        one_line(alarm.collection.as_ref().map_or("-", AsRef::as_ref)),
+        one_line(alarm.file.as_ref().map_or("-", AsRef::as_ref)),
+        in_words(&alarm.text),
     )
 }
 

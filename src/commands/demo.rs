@@ -14,12 +14,13 @@ use pillarbox_client::{
 };
 use pillarbox_messages::{CollectionId, ComponentId, FileId, HexBinary, clock::SystemClock};
 
-use super::node::{GRACE, start_from};
+use super::node::{shut_down, start_from};
 use crate::{
     args::DemoArgs,
-    client_setup::{check, load_settings, not_started, one_line, print},
+    client_setup::{check, load_settings, not_started},
     failure::Failure,
     node::{RunningNode, exchange_client},
+    output::{in_words, print},
     signals::Stop,
     starter::{self, COLLECTION, Ports},
 };
@@ -40,20 +41,25 @@ pub(super) async fn run(args: DemoArgs) -> Result<(), Failure> {
         return Err(Failure::interrupted());
     };
     tell("started: bus, file exchange, alarm service, pillars north, south and west")?;
-    let result = tokio::select! {
-        result = go_round(&node, &place, &original) => result,
-        () = stop.asked() => Err(Failure::interrupted()),
-    };
-    node.shutdown(GRACE).await;
+    let result = go_round(&node, &place, &original, &mut stop).await;
+    shut_down(node).await;
     result
 }
 
-/// Put, compare, get, compare again.
-async fn go_round(node: &RunningNode, place: &Place, original: &Path) -> Result<(), Failure> {
+/// Put, compare, get, compare again. Ctrl-C ends what is going on, and what was offered is taken back.
+async fn go_round(
+    node: &RunningNode,
+    place: &Place,
+    original: &Path,
+    stop: &mut Stop,
+) -> Result<(), Failure> {
     let id = ComponentId::from(CLIENT);
     let bus = node.connect(&id).map_err(Failure::operation)?;
     let client = client(id, bus, place)?;
-    let result = steps(&client, place, original).await;
+    let result = tokio::select! {
+        result = steps(&client, place, original) => result,
+        () = stop.asked() => Err(Failure::interrupted()),
+    };
     client.close().await;
     result
 }
@@ -119,7 +125,7 @@ async fn follow(
 ) -> Result<Outcome, Failure> {
     let mut running = running;
     while let Some(event) = running.next_event().await {
-        print(&format!("    {}\n", one_line(&event.to_string())))?;
+        print(&format!("    {}\n", in_words(&event.to_string())))?;
         on_event(&event);
     }
     let outcome = running.outcome().await;

@@ -7,8 +7,9 @@ use pillarbox_messages::{ComponentId, FileId};
 
 use crate::{
     args::GetFileArgs,
-    client_setup::{ClientSetup, check, not_started, print},
+    client_setup::{ClientSetup, check, not_started},
     failure::Failure,
+    output::print,
     progress::Progress,
     tables,
 };
@@ -20,15 +21,14 @@ pub(super) async fn run(args: GetFileArgs) -> Result<(), Failure> {
     let mut request = GetFile::new(collection, file_id.clone(), target(&args));
     request.pillar = args.pillar.as_deref().map(ComponentId::from);
     request.validate(&setup.repository).map_err(not_started)?;
-    let session = setup.connect().await?;
+    setup.check_exchange()?;
+    let mut session = setup.connect().await?;
     let progress = Progress::start(&format!("fetching {file_id}"));
-    let running = session
-        .client()
-        .get_file(request)
-        .await
-        .map_err(not_started)?;
     let outcome = session
-        .follow(running, |event| progress.set(event.to_string()))
+        .follow(session.client().get_file(request), |event| {
+            progress.set(event);
+            Ok(())
+        })
         .await;
     drop(progress);
     session.close().await;

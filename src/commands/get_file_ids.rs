@@ -1,16 +1,14 @@
 //! `pillarbox get-file-ids`.
 
-use pillarbox_client::{
-    ComponentResult, Event, GetFileIds,
-    listing::{Entry, Merge},
-};
+use pillarbox_client::{ComponentResult, GetFileIds};
 use pillarbox_messages::{ComponentId, FileId};
 
-use super::{pillars_asked, result_of};
+use super::listing;
 use crate::{
     args::GetFileIdsArgs,
-    client_setup::{ClientSetup, check, not_started, print},
+    client_setup::{ClientSetup, not_started},
     failure::Failure,
+    output::print,
     tables,
 };
 
@@ -23,58 +21,23 @@ pub(super) async fn run(args: GetFileIdsArgs) -> Result<(), Failure> {
         .as_deref()
         .map(|pillar| vec![ComponentId::from(pillar)]);
     request.validate(&setup.repository).map_err(not_started)?;
-    let asked = pillars_asked(
-        &setup.repository,
-        &request.collection,
-        request.pillars.as_deref(),
-    );
     let session = setup.connect().await?;
-    let running = session
-        .client()
-        .get_file_ids(request)
-        .await
-        .map_err(not_started)?;
-    let json = args.client.json;
-    if !json {
+    let row = if args.client.json {
+        tables::file_ids_json
+    } else {
         print(tables::FILE_IDS)?;
-    }
-    let row = |entry: Entry<Option<u64>>| {
-        print(&if json {
-            tables::file_ids_json(&entry)
-        } else {
-            tables::file_ids(&entry)
-        })
+        tables::file_ids
     };
-    let mut merge = Merge::new(asked);
-    let mut printed = Ok(());
-    let outcome = session
-        .follow(running, |event| {
-            let Some((pillar, items)) = page(event) else {
-                return;
-            };
-            for entry in merge.take(pillar, items) {
-                if printed.is_ok() {
-                    printed = row(entry);
-                }
-            }
-        })
-        .await;
-    session.close().await;
-    printed?;
-    merge.finish().try_for_each(row)?;
-    check(&outcome?)
+    let client = session.client();
+    listing::run(session, client.get_file_ids(request), items, row).await
 }
 
-/// The files of an event that carries some.
-fn page(event: &Event) -> Option<(&ComponentId, impl Iterator<Item = (FileId, Option<u64>)>)> {
-    let (pillar, result) = result_of(event)?;
+fn items(result: &ComponentResult) -> Vec<(FileId, Option<u64>)> {
     let ComponentResult::FileIds(page) = result else {
-        return None;
+        return Vec::new();
     };
-    Some((
-        pillar,
-        page.items
-            .iter()
-            .map(|item| (item.file_id.clone(), item.file_size)),
-    ))
+    let items = page.items.iter();
+    items
+        .map(|item| (item.file_id.clone(), item.file_size))
+        .collect()
 }

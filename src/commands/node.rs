@@ -5,13 +5,15 @@ use std::{path::Path, sync::Arc, time::Duration};
 use pillarbox_alarms::AlarmServiceError;
 use pillarbox_bus::BusError;
 use pillarbox_pillar::PillarError;
-use tracing::info;
+use tokio::time::timeout;
+use tracing::{info, warn};
 
 use crate::{
     args::NodeArgs,
-    client_setup::{load_settings, print},
+    client_setup::load_settings,
     failure::Failure,
     node::{NodeError, RunningNode},
+    output::print,
     signals::Stop,
 };
 
@@ -23,8 +25,15 @@ pub(super) async fn run(args: NodeArgs) -> Result<(), Failure> {
     print("ready\n")?;
     stop.asked().await;
     info!("stopping");
-    running.shutdown(GRACE).await;
+    shut_down(running).await;
     Ok(())
+}
+
+/// Stops the roles. What doesn't stop in time is cut off, as a crash would; all of it can stand that.
+pub(super) async fn shut_down(node: RunningNode) {
+    if timeout(LAST_WAIT, node.shutdown(GRACE)).await.is_err() {
+        warn!("the node took too long to stop and is cut off");
+    }
 }
 
 /// Starts the roles of a settings directory; `None` if the process was told to stop meanwhile.
@@ -58,4 +67,6 @@ fn not_started(error: NodeError) -> Failure {
 }
 
 /// How long requests in hand may take when the process is told to stop.
-pub(super) const GRACE: Duration = Duration::from_millis(1500);
+const GRACE: Duration = Duration::from_millis(1500);
+/// How long all of it may take: a bus or a disk may hang.
+const LAST_WAIT: Duration = Duration::from_secs(5);

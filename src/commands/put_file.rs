@@ -2,14 +2,15 @@
 
 use std::fmt::Write as _;
 
-use pillarbox_client::{ComponentResult, Outcome, PutFile, Source};
-use pillarbox_messages::{ChecksumData, ChecksumSpec, ChecksumType, FileId, Timestamp};
+use pillarbox_client::{ComponentResult, Outcome, PutFile, Source, digests::plain_spec};
+use pillarbox_messages::{ChecksumData, ChecksumType, FileId, Timestamp};
 
 use crate::{
     args::PutFileArgs,
     checksum_args,
-    client_setup::{ClientSetup, check, not_started, print, say},
+    client_setup::{ClientSetup, check, not_started},
     failure::Failure,
+    output::{print, say},
     progress::Progress,
     tables,
 };
@@ -18,25 +19,24 @@ pub(super) async fn run(args: PutFileArgs) -> Result<(), Failure> {
     let setup = ClientSetup::load(&args.client)?;
     let request = request(&args, &setup)?;
     request.validate(&setup.repository).map_err(not_started)?;
+    setup.check_exchange()?;
     let default = setup.repository.default_checksum;
-    let session = setup.connect().await?;
+    let mut session = setup.connect().await?;
     let progress = Progress::start(&format!("storing {}", request.file_id));
     let asked = request.request_checksum.clone();
     let file_id = request.file_id.clone();
-    let running = session
-        .client()
-        .put_file(request)
-        .await
-        .map_err(not_started)?;
     let outcome = session
-        .follow(running, |event| progress.set(event.to_string()))
+        .follow(session.client().put_file(request), |event| {
+            progress.set(event);
+            Ok(())
+        })
         .await;
     drop(progress);
     session.close().await;
     let outcome = outcome?;
     if args.client.json {
         print(&json(&outcome, &file_id))?;
-    } else if asked.is_some_and(|spec| spec != plain(default)) {
+    } else if asked.is_some_and(|spec| spec != plain_spec(default)) {
         print(&table(&outcome, default))?;
     }
     check(&outcome)?;
@@ -54,7 +54,7 @@ fn request(args: &PutFileArgs, setup: &ClientSetup) -> Result<PutFile, Failure> 
     let mut request = PutFile::new(collection, file_id, Source::Path(args.file.clone()));
     if let Some(text) = &args.checksum {
         request.checksum = Some(ChecksumData {
-            checksum_spec: plain(default),
+            checksum_spec: plain_spec(default),
             checksum_value: checksum_args::value(text, default)?,
             calculation_timestamp: now(),
         });
@@ -63,7 +63,7 @@ fn request(args: &PutFileArgs, setup: &ClientSetup) -> Result<PutFile, Failure> 
     if let Some(notice) = asked.as_ref().and_then(|asked| asked.notice.as_deref()) {
         say(notice);
     }
-    request.request_checksum = Some(asked.map_or_else(|| plain(default), |asked| asked.spec));
+    request.request_checksum = Some(asked.map_or_else(|| plain_spec(default), |asked| asked.spec));
     Ok(request)
 }
 
@@ -80,14 +80,6 @@ fn name_of(args: &PutFileArgs) -> Result<FileId, Failure> {
 fn now() -> Timestamp {
     use pillarbox_messages::clock::{Clock as _, SystemClock};
     Timestamp::from(SystemClock.now())
-}
-
-fn plain(checksum_type: ChecksumType) -> ChecksumSpec {
-    ChecksumSpec {
-        checksum_type,
-        checksum_salt: None,
-        other_checksum_type: None,
-    }
 }
 
 /// The checksums that pillars sent back; one that had the file before tells its default checksum, without a star.

@@ -5,11 +5,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::node::{GRACE, start_from};
+use super::node::{shut_down, start_from};
 use crate::{
     args::UpArgs,
-    client_setup::print,
     failure::Failure,
+    output::print,
     signals::Stop,
     starter::{self, COLLECTION, NODE_FILE, Ports, REPOSITORY_FILE},
 };
@@ -34,7 +34,7 @@ pub(super) async fn run(args: UpArgs) -> Result<(), Failure> {
     };
     print(&greeting(&directory))?;
     stop.asked().await;
-    node.shutdown(GRACE).await;
+    shut_down(node).await;
     Ok(())
 }
 
@@ -73,18 +73,39 @@ fn prepare(directory: PathBuf) -> Result<PathBuf, Failure> {
 fn greeting(directory: &Path) -> String {
     let program = std::env::current_exe()
         .ok()
-        .and_then(|path| path.to_str().map(str::to_owned))
+        .and_then(|path| path.to_str().map(quoted))
         .unwrap_or_else(|| "pillarbox".to_owned());
-    let settings = directory.display();
+    let settings = quoted(&directory.to_string_lossy());
     let of = |command: &str, rest: &str| {
-        format!("  {program} {command} -s '{settings}' -c {COLLECTION}{rest}\n")
+        format!("  {program} {command} -s {settings} -c {COLLECTION}{rest}\n")
     };
     let mut text = String::from("Try from another terminal:\n");
     text.push_str(&of("put-file", " -f FILE"));
     text.push_str(&of("get-file-ids", ""));
     text.push_str(&of("get-checksums", ""));
     text.push_str(&of("get-file", " -i FILE -l COPY"));
-    text.push_str(&format!("  {program} alarms list -s '{settings}'\n"));
+    text.push_str(&format!("  {program} alarms list -s {settings}\n"));
     text.push_str("Ctrl-C stops it.\nready\n");
     text
+}
+
+/// As a shell takes it for one word.
+fn quoted(text: &str) -> String {
+    let plain = |char: char| char.is_ascii_alphanumeric() || "/._-+:@%".contains(char);
+    if text.chars().all(plain) && !text.is_empty() {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_for_a_shell() {
+        assert_eq!(quoted("/a/b-1.2"), "/a/b-1.2");
+        assert_eq!(quoted("/my files"), "'/my files'");
+        assert_eq!(quoted("/it's"), r"'/it'\''s'");
+    }
 }

@@ -2,7 +2,8 @@
 
 use std::{ffi::OsString, os::unix::ffi::OsStringExt as _};
 
-use super::Desk;
+use super::{Desk, USAGE};
+use crate::support::process;
 
 #[test]
 fn no_command_and_unknown_words() {
@@ -173,4 +174,13 @@ fn client_ids_that_make_no_address() {
             &["--client-id"],
         );
     }
+}
+
+#[test]
+fn an_error_that_nobody_hears_has_its_exit_code_all_the_same() {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut command = process::pillarbox(["get-file-ids", "-s", "/nonexistent", "-c", "books"]);
+    let status = command.stderr(writer).status().expect("the program starts");
+    assert_eq!(status.code(), Some(USAGE));
 }

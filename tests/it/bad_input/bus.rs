@@ -70,6 +70,32 @@ fn a_bus_that_says_nothing() {
 }
 
 #[test]
+fn a_bus_that_is_still_waited_for_when_the_user_has_enough() {
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let desk = Desk::new();
+    let own = desk.bus.local_addr().expect("bound").to_string();
+    let address = silent.local_addr().expect("bound").to_string();
+    desk.write(
+        "repository.toml",
+        &desk.repository().replace(&own, &address),
+    );
+    let settings = desk.path("settings").into_os_string();
+    let args = [
+        "get-file-ids".into(),
+        "-s".into(),
+        settings,
+        "-c".into(),
+        "books".into(),
+    ];
+    let mut waiting = process::Running::spawn(desk.command::<std::ffi::OsString>(args));
+    let _connection = silent.accept().expect("it connects");
+    waiting.interrupt();
+    assert_eq!(waiting.wait().code(), Some(130));
+    assert_eq!(waiting.errors(), ["pillarbox: interrupted"]);
+    assert!(waiting.output().is_empty());
+}
+
+#[test]
 fn something_else_where_the_bus_should_be() {
     let web = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = web.local_addr().expect("bound").to_string();

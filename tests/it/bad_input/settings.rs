@@ -168,3 +168,13 @@ fn environment_variables_are_held_to_the_same() {
     one_line(&output, USAGE, &["PILLARBOX__DTA"], "an unknown variable");
     desk.assert_untouched("an unknown variable");
 }
+
+#[test]
+fn no_exchange_to_move_files_over() {
+    let desk = Desk::new();
+    desk.write("node.toml", "data = \"var\"\n");
+    desk.file("p7.txt", b"pillar test 7\n");
+    let parts = ["no file exchange", "[client] exchange"];
+    desk.refuses("put-file", &["-f", "p7.txt"], &parts);
+    desk.refuses("get-file", &["-i", "p7.txt", "-l", "copy.txt"], &parts);
+}

@@ -1,0 +1,58 @@
+//! What people and programs read: notices and errors on standard error, results on standard output.
+
+use std::{
+    fmt::Display,
+    io::{self, Write as _},
+};
+
+use crate::failure::Failure;
+
+/// Whatever a name or a peer's text has in it, it stays on one line and is seen: control characters are escaped.
+pub(crate) fn one_line(text: impl Display) -> String {
+    let mut line = String::new();
+    for char in text.to_string().chars() {
+        if char.is_control() {
+            line.extend(char.escape_default());
+        } else {
+            line.push(char);
+        }
+    }
+    line
+}
+
+/// Prose on one line, with one space between its words.
+pub(crate) fn in_words(text: &str) -> String {
+    one_line(text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// Tells the person something that is no result.
+pub(crate) fn say(text: &str) {
+    // Nobody may be listening any more.
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// Writes a result; a reader that has gone away ends it.
+///
+/// # Errors
+/// Standard output can't be written.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut output = io::stdout().lock();
+    output
+        .write_all(text.as_bytes())
+        .and_then(|()| output.flush())
+        .map_err(|error| Failure::operation(format!("standard output: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_each() {
+        assert_eq!(
+            one_line("a\n b\x1b[1m  \u{e6}\u{9b}"),
+            "a\\n b\\u{1b}[1m  \u{e6}\\u{9b}"
+        );
+        assert_eq!(in_words(" a\n b\t\x1b[1m"), "a b \\u{1b}[1m");
+    }
+}
