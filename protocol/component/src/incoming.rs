@@ -6,7 +6,7 @@
 
 use pillarbox_bus::Incoming;
 use pillarbox_messages::{
-    CollectionId, ComponentId, KnownHeader, Message, limits::MAX_MESSAGE_BYTES, properties,
+    CollectionId, ComponentId, Header, KnownHeader, Message, limits::MAX_MESSAGE_BYTES, properties,
 };
 
 use crate::{
@@ -111,7 +111,10 @@ pub fn decode(incoming: &Incoming, security: &MessageSecurity) -> Result<Receive
     match read(incoming, security, given) {
         Ok((message, verified)) => {
             if let Err(reason) = check(&message, given) {
-                return Err(Box::new(known_of(reason, incoming, given, Some(message))));
+                // What is too long to be sent back is not to be kept or logged either.
+                let too_long = matches!(reason, RejectionReason::HeaderTooLong { .. });
+                let known = (!too_long).then_some(message);
+                return Err(Box::new(known_of(reason, incoming, given, known)));
             }
             Ok(Received {
                 message,
@@ -142,6 +145,7 @@ fn read(
 
 fn check(message: &Message, given: Properties<'_>) -> Result<(), RejectionReason> {
     let header = message.header();
+    check_lengths(header)?;
     header.version.check()?;
     agree(
         properties::TYPE,
@@ -155,6 +159,32 @@ fn check(message: &Message, given: Properties<'_>) -> Result<(), RejectionReason
     )?;
     let collection = header.collection_id.as_ref().map(CollectionId::as_str);
     agree(properties::COLLECTION_ID, given.collection, collection)
+}
+
+/// These go into the properties and the address of an answer. A bus refuses such an answer, and the request
+/// would come again without end.
+fn check_lengths(header: &Header) -> Result<(), RejectionReason> {
+    let texts = [
+        ("CorrelationID", Some(header.correlation_id.as_str())),
+        (
+            "CollectionID",
+            header.collection_id.as_ref().map(CollectionId::as_str),
+        ),
+        ("ReplyTo", Some(header.reply_to.name())),
+        ("From", Some(header.from.as_str())),
+        ("To", header.to.as_ref().map(ComponentId::as_str)),
+    ];
+    for (element, text) in texts {
+        let bytes = text.map_or(0, str::len);
+        if bytes > MAX_HEADER_TEXT_BYTES {
+            return Err(RejectionReason::HeaderTooLong {
+                element,
+                bytes,
+                limit: MAX_HEADER_TEXT_BYTES,
+            });
+        }
+    }
+    Ok(())
 }
 
 /// A property may be missing; if it is there, the document must say the same.
@@ -240,6 +270,9 @@ impl<'a> Properties<'a> {
         }
     }
 }
+
+/// The longest id or address in a message's header, in bytes (4 KiB).
+const MAX_HEADER_TEXT_BYTES: usize = 4 << 10;
 
 #[cfg(test)]
 mod tests;

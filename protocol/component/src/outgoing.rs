@@ -84,7 +84,9 @@ pub fn outgoing(
         body: Bytes::from(text),
         persistent: delivery.persistent,
         ttl: delivery.ttl,
-        correlation_id: Some(header.correlation_id.as_str().to_owned()),
+        correlation_id: Some(header.correlation_id.as_str())
+            .filter(|id| id.len() <= MAX_BUS_CORRELATION_ID)
+            .map(str::to_owned),
         reply_to: Some(header.reply_to.clone()),
         group: group_of(message),
         priority: NORMAL_PRIORITY,
@@ -121,6 +123,9 @@ pub fn group_key(collection: &CollectionId, file: &FileId) -> String {
 
 /// JMS default.
 const NORMAL_PRIORITY: u8 = 4;
+
+/// Brokers refuse longer ones, in bytes. The document has it too, and there is where it is read.
+const MAX_BUS_CORRELATION_ID: usize = 255;
 
 #[cfg(test)]
 mod tests {
@@ -241,6 +246,9 @@ mod tests {
             message
         );
         assert_eq!(send(&delete(None, None)).properties.len(), 1);
+        let mut message = message;
+        message.header_mut().correlation_id = "c".repeat(256).into();
+        assert_eq!(send(&message).correlation_id, None);
     }
 
     #[test]

@@ -32,6 +32,16 @@ pub enum RejectionReason {
     /// The message is of a protocol version that this component can't speak.
     #[error(transparent)]
     Version(#[from] VersionError),
+    /// An id or address in the header is longer than what a bus carries in an answer.
+    #[error("{element} has {bytes} bytes, more than the {limit} that are accepted")]
+    HeaderTooLong {
+        /// The element.
+        element: &'static str,
+        /// Its size in bytes.
+        bytes: usize,
+        /// The limit in bytes.
+        limit: usize,
+    },
     /// A property of the bus message says something else than the document, or nothing where it must.
     #[error("the property {property} is '{value}', the document says {document}")]
     Mismatch {

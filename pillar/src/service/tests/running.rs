@@ -137,6 +137,16 @@ async fn a_request_that_comes_again_while_it_is_worked_on_is_done_once() {
 }
 
 #[tokio::test]
+async fn a_long_correlation_id_is_answered_once() {
+    let mut site = Site::open().await;
+    let mut request = site.put_request("a.tif", b"one").await;
+    request.header.correlation_id = "c".repeat(1_000).as_str().into();
+    assert_eq!(codes(&site.ask(request).await), [ACCEPTED, COMPLETED]);
+    // Nothing else is on its way.
+    assert_eq!(site.refused(site.identify_get("a.tif")).await, POSITIVE);
+}
+
+#[tokio::test]
 async fn identify_requests_in_the_pillars_queue_do_not_stop_it() {
     let mut site = Site::open().await;
     for _ in 0..=PREFETCH {

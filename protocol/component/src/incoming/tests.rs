@@ -86,6 +86,35 @@ fn properties_may_be_missing_null_or_unknown_but_not_wrong() {
 }
 
 #[test]
+fn what_no_answer_could_carry_is_refused_without_one() {
+    let long = |length: usize| "x".repeat(length);
+    let mut longest = request(Some("north"), None);
+    longest.header_mut().correlation_id = long(MAX_HEADER_TEXT_BYTES).into();
+    assert!(read(&longest.to_xml(), &[]).is_ok());
+
+    type Change = fn(&mut Header, String);
+    let changes: [Change; 5] = [
+        |header, text| header.correlation_id = text.into(),
+        |header, text| header.collection_id = Some(text.into()),
+        |header, text| header.reply_to = Destination::topic(&text),
+        |header, text| header.from = text.into(),
+        |header, text| header.to = Some(text.into()),
+    ];
+    for change in changes {
+        let mut message = request(None, None);
+        change(message.header_mut(), long(MAX_HEADER_TEXT_BYTES + 1));
+        let rejection = read(&message.to_xml(), &[]).unwrap_err();
+        let reason = &rejection.reason;
+        assert!(
+            matches!(reason, RejectionReason::HeaderTooLong { .. }),
+            "{reason}"
+        );
+        assert_eq!(rejection.answerable(), None);
+        assert!(rejection.alarm_text().len() < 300);
+    }
+}
+
+#[test]
 fn identify_requests_for_others_are_passed_over_in_silence() {
     let north = ComponentId::from("north");
     let served = [CollectionId::from("books")];
