@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, fs::File, path::PathBuf, time::Duration};
 
-use pillarbox_bus::Delivery;
+use pillarbox_bus::{Delivery, Outgoing};
 use pillarbox_component::Component;
 use pillarbox_exchange::ExchangeClient;
 use pillarbox_messages::{ComponentId, Message};
@@ -75,7 +75,9 @@ pub(crate) struct ConversationTask<P> {
     /// Ends the transfer.
     stop: CancellationToken,
     /// Messages on their way to the bus; each ends with what the machine must know of it, if anything.
-    sends: JoinSet<Option<Input>>,
+    /// Messages of the current step.
+    unsent: Vec<(Outgoing, Option<ComponentId>)>,
+    sends: JoinSet<Vec<Input>>,
     /// The file on its way to or from the exchange: one at most.
     transfer: JoinSet<Input>,
     acknowledgements: JoinSet<()>,
@@ -101,6 +103,7 @@ impl<P: Procedure> ConversationTask<P> {
             surroundings,
             cargo,
             stop: CancellationToken::new(),
+            unsent: Vec::new(),
             sends: JoinSet::new(),
             transfer: JoinSet::new(),
             acknowledgements: JoinSet::new(),
@@ -150,7 +153,7 @@ impl<P: Procedure> ConversationTask<P> {
                 None => self.step(Input::Abort { reason: "the connection to the bus is closed".to_owned() }),
             },
             Some(sent) = self.sends.join_next() => {
-                if let Ok(Some(input)) = sent {
+                for input in sent.unwrap_or_default() {
                     self.step(input);
                 }
             }
@@ -200,6 +203,7 @@ impl<P: Procedure> ConversationTask<P> {
         for action in self.conversation.step(input, now_ms) {
             self.perform(action);
         }
+        self.send_all();
     }
 
     fn perform(&mut self, action: Action) {
@@ -246,12 +250,26 @@ impl<P: Procedure> ConversationTask<P> {
             identification
         };
         outgoing.ttl = outgoing.ttl.map(|_| limit);
+        self.unsent.push((outgoing, contributor));
+    }
+
+    /// Sends a step's messages together: the bus makes them last with one sync. If it does not take them all,
+    /// all count as not sent, though some may have arrived.
+    fn send_all(&mut self) {
+        if self.unsent.is_empty() {
+            return;
+        }
+        let bus = self.surroundings.component.bus().clone();
+        let (messages, contributors): (Vec<_>, Vec<_>) = self.unsent.drain(..).unzip();
         self.sends.spawn(async move {
-            let error = component.bus().publish(outgoing).await.err()?;
-            Some(Input::SendFailed {
+            let Err(error) = bus.publish_all(messages).await else {
+                return Vec::new();
+            };
+            let failed = |contributor| Input::SendFailed {
                 contributor,
                 text: error.to_string(),
-            })
+            };
+            contributors.into_iter().map(failed).collect()
         });
     }
 
