@@ -12,6 +12,7 @@ use super::{OPERATION, USAGE};
 use crate::support::{
     process::{self, Running},
     site::{Site, free_port},
+    whole::Whole,
 };
 
 /// How long a node may take to find that it can't start.
@@ -196,4 +197,62 @@ fn a_node_waits_for_an_absent_bus_until_it_is_told_to_stop() {
     pillar.wait_for_error("waiting for the bus");
     pillar.terminate();
     pillar.wait_for_success();
+}
+
+/// Stores of a node below its data directory.
+const STORES: [&str; 4] = [
+    "pillars/north/index.sqlite",
+    "alarms/alarms.sqlite",
+    "bus",
+    "exchange",
+];
+
+#[test]
+fn stores_that_are_not_ours() {
+    for store in STORES {
+        let mut whole = Whole::start(&["north"]);
+        whole.node.kill();
+        let path = whole.site.part("whole").join("var").join(store);
+        if path.is_dir() {
+            fs::remove_dir_all(&path).expect("can be removed");
+        } else {
+            let wal = path.with_extension("sqlite-wal");
+            let _ = fs::remove_file(wal);
+        }
+        fs::write(&path, "no store of ours\n".repeat(1000)).expect("can be written");
+        let shown = path.to_str().expect("text").to_owned();
+        cannot_start(&whole.site, "whole", USAGE, &[&shown]);
+        // It is left as it is, for whoever wants to know what happened.
+        assert!(
+            fs::read_to_string(&path)
+                .expect("is there")
+                .starts_with("no store of ours")
+        );
+    }
+}
+
+#[test]
+fn a_bus_log_that_was_damaged() {
+    let mut whole = Whole::start(&["north"]);
+    whole.site.file("p7.txt", b"pillar test 7\n");
+    process::succeed(&whole.site.run("put-file", ["-f", "p7.txt"]));
+    whole.node.kill();
+    let log = whole.site.part("whole/var/bus").join("0000000001.log");
+    let good = fs::read(&log).expect("is there");
+    let end = good
+        .iter()
+        .rposition(|&byte| byte != 0)
+        .expect("something was written");
+    let mut damaged = good.clone();
+    damaged[end / 2] ^= 0xff;
+    fs::write(&log, &damaged).expect("can be written");
+    // What had been promised would be lost without a word.
+    let shown = log.to_str().expect("text");
+    cannot_start(&whole.site, "whole", USAGE, &[shown, "damaged"]);
+    assert!(
+        fs::read(&log).expect("is there") == damaged,
+        "it was changed"
+    );
+    fs::write(&log, &good).expect("can be written");
+    drop(whole.site.start("whole"));
 }
