@@ -123,11 +123,15 @@ impl Core {
     /// Ends the step.
     pub(super) fn finish(&mut self) -> Effects {
         let draft = std::mem::take(&mut self.draft);
-        let barrier = draft.barrier && self.unsynced;
-        if draft.entries.is_empty() && !barrier {
+        let mut events = draft.events;
+        if draft.entries.is_empty() && !(draft.barrier && self.unsynced) {
+            if draft.barrier {
+                // The latest unit is one that somebody waits for: with it everything is on the disk.
+                tell_after(&mut events, self.next_unit - 1);
+            }
             return Effects {
                 unit: None,
-                events: draft.events,
+                events,
                 closed: draft.closed,
             };
         }
@@ -143,10 +147,7 @@ impl Core {
                 held.unit = number;
             }
         }
-        let mut events = draft.events;
-        for posted in &mut events {
-            posted.after = number;
-        }
+        tell_after(&mut events, number);
         let unit = Unit {
             number,
             sync: draft.sync,
@@ -157,5 +158,11 @@ impl Core {
             events,
             closed: draft.closed,
         }
+    }
+}
+
+fn tell_after(events: &mut [Posted], unit: u64) {
+    for posted in events {
+        posted.after = unit;
     }
 }

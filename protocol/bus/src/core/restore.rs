@@ -13,6 +13,9 @@ use super::{
 };
 use crate::error::BusError;
 
+/// How many of a delivery's bits count the deliveries of one life of the queue space.
+const DELIVERY_BITS: u32 = 40;
+
 impl Core {
     /// Takes an entry of an earlier start's log, in the log's order. There is no time yet: whatever waits for one
     /// is looked at by [`Core::start`].
@@ -55,6 +58,8 @@ impl Core {
     ) -> Result<Effects, BusError> {
         self.now = now_ms;
         self.boot += 1;
+        // So that no acknowledgement of an earlier life names a delivery of this one.
+        self.next_delivery = self.boot.wrapping_shl(DELIVERY_BITS) + 1;
         self.draft.write_synced(Entry::Boot(self.boot));
         self.error_queue();
         for destination in destinations {

@@ -177,6 +177,33 @@ fn going_in_order_blames_nobody() {
     assert_eq!((again[0].2, again[0].3), (3, 0));
 }
 
+/// Also what nobody had asked a receipt for.
+#[test]
+fn a_disconnect_is_confirmed_after_everything_sent_before_it_is_written() {
+    let mut world = World::new();
+    let a = world.open(1, "a");
+    let mut step = |command| {
+        let connection = a;
+        let input = Input::Command {
+            connection,
+            command,
+        };
+        world.core.step(0, input)
+    };
+    let sent = step(Command::Send {
+        message: work("1"),
+        transaction: None,
+        token: 0,
+    });
+    let unit = sent.unit.expect("a persistent message is written");
+    let ended = step(Command::Disconnect { token: 1 });
+    assert!(ended.unit.is_none(), "one sync is enough");
+    assert_eq!(ended.events.len(), 2);
+    for posted in ended.events {
+        assert_eq!(posted.after, unit.number, "{:?}", posted.event);
+    }
+}
+
 #[test]
 fn an_automatic_delivery_holds_its_credit_until_it_is_handed_over() {
     let mut world = World::new();
@@ -242,4 +269,20 @@ fn a_subscription_is_confirmed_before_its_first_message_and_ends_after_its_last(
         ]
     );
     assert!(expected, "{told:?}");
+}
+
+#[test]
+fn no_acknowledgement_of_an_earlier_life_fits_a_delivery_of_this_one() {
+    let mut named = Vec::new();
+    for again in 0..2 {
+        let mut world = World::new();
+        for _ in 0..again {
+            world.core.start(0, &[], &[]).unwrap();
+        }
+        let a = world.open(1, "a");
+        world.subscribe(a, 1, queue(), 10).unwrap();
+        world.send(a, work("1")).unwrap();
+        named.push(world.delivered()[0].1);
+    }
+    assert_ne!(named[0], named[1]);
 }
