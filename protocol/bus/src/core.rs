@@ -90,7 +90,7 @@ pub(crate) struct Limits {
     pub(crate) plain_bytes: u64,
     /// One message.
     pub(crate) message_bytes: u64,
-    /// One transaction.
+    /// The messages in one connection's open transactions together, so also one transaction.
     pub(crate) unit_bytes: u64,
     /// Sends and acknowledgements in one transaction.
     pub(crate) transaction_actions: usize,

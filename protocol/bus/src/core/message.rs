@@ -95,7 +95,8 @@ impl NewMessage {
     /// What the message costs in memory and in the log, in bytes (about).
     #[must_use]
     pub fn size(&self) -> u64 {
-        size_of_parts(&self.headers, &self.body)
+        let texts = [&self.correlation_id, &self.reply_to, &self.group];
+        size_of_parts(&self.destination_text, texts, &self.headers, &self.body)
     }
 }
 
@@ -169,7 +170,8 @@ impl QueuedMessage {
     /// What the message costs in memory and in the log, in bytes (about).
     #[must_use]
     pub fn size(&self) -> u64 {
-        size_of_parts(&self.headers, &self.body)
+        let texts = [&self.correlation_id, &self.reply_to, &self.group];
+        size_of_parts(&self.destination_text, texts, &self.headers, &self.body)
     }
 
     /// Whether it may no longer be delivered.
@@ -181,11 +183,41 @@ impl QueuedMessage {
 
 /// Added to every message's size for its fixed parts and its place in the index.
 const FIXED_SIZE: usize = 256;
+/// Added for every header, which costs memory even if it says nothing.
+const HEADER_SIZE: usize = 64;
 
-fn size_of_parts(headers: &[(String, String)], body: &Bytes) -> u64 {
+/// Counts everything whose length its sender chooses: what is not counted here is not limited anywhere.
+fn size_of_parts(
+    destination: &str,
+    texts: [&Option<String>; 3],
+    headers: &[(String, String)],
+    body: &Bytes,
+) -> u64 {
+    let texts: usize = texts.into_iter().flatten().map(String::len).sum();
     let headers: usize = headers
         .iter()
-        .map(|(name, value)| name.len() + value.len())
+        .map(|(name, value)| HEADER_SIZE + name.len() + value.len())
         .sum();
-    (FIXED_SIZE + headers + body.len()) as u64
+    (FIXED_SIZE + destination.len() + texts + headers + body.len()) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_a_sender_can_make_long_counts() {
+        let plain = NewMessage::new(Destination::queue("q"), Bytes::new());
+        let long = || "x".repeat(60_000);
+        let mut messages = vec![plain.clone(); 6];
+        messages[0].destination_text = long();
+        messages[1].correlation_id = Some(long());
+        messages[2].reply_to = Some(long());
+        messages[3].group = Some(long());
+        messages[4].body = long().into();
+        messages[5].headers = vec![("a".to_owned(), String::new()); 1_000];
+        for message in messages {
+            assert!(message.size() > plain.size() + 59_000, "{message:?}");
+        }
+    }
 }

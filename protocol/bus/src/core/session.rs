@@ -113,9 +113,9 @@ impl Core {
         self.draft.post(connection, Event::Closed { reason });
         self.draft.close(connection);
         if let Some(session) = self.sessions.remove(&connection) {
-            for number in session.transactions.keys() {
+            for (number, transaction) in &session.transactions {
                 self.timeouts
-                    .retain(|(_, of, open)| (*of, *open) != (connection, *number));
+                    .remove(&(transaction.deadline, connection, *number));
             }
         }
     }

@@ -140,7 +140,7 @@ impl Core {
         let name = wish.destination.name();
         match (wish.destination.kind(), &wish.durable) {
             (DestinationKind::Topic, None) => {
-                self.check_exists(&wish.destination)?;
+                self.check_new_queue(&wish.destination)?;
                 Ok(self.make_queue(QueueKind::Plain {
                     topic: name.to_owned(),
                 }))
@@ -152,7 +152,7 @@ impl Core {
                 if let Some(queue) = self.directory.queue(name) {
                     return Ok(queue);
                 }
-                self.check_exists(&wish.destination)?;
+                self.check_new_queue(&wish.destination)?;
                 Ok(self.make_queue(QueueKind::Named {
                     name: name.to_owned(),
                     passing: true,
@@ -179,13 +179,6 @@ impl Core {
                 self.limits.subscriptions,
             ));
         }
-        if self.queues.len() >= self.limits.queues {
-            return Err(limit(
-                "the bus",
-                "queues and subscriptions",
-                self.limits.queues,
-            ));
-        }
         if wish.prefetch == 0 {
             return Err(BusError::invalid(
                 "a subscription needs a prefetch of at least 1",
@@ -194,7 +187,9 @@ impl Core {
         Ok(())
     }
 
-    fn check_exists(&self, destination: &Destination) -> Result<(), BusError> {
+    /// Whether a queue may be made for a subscriber of this destination.
+    fn check_new_queue(&self, destination: &Destination) -> Result<(), BusError> {
+        self.check_queues()?;
         if self.directory.knows(destination) {
             return Ok(());
         }
@@ -224,7 +219,7 @@ impl Core {
             ));
         }
         if self.directory.durable(&client_id, name).is_none() {
-            self.check_exists(destination)?;
+            self.check_new_queue(destination)?;
             self.check_room()?;
         }
         let queue_id = self.register_durable(&client_id, name, destination)?;
@@ -239,6 +234,18 @@ impl Core {
             });
         }
         Ok(queue_id)
+    }
+
+    /// Who comes back to a queue that exists is never refused for the number of all others.
+    fn check_queues(&self) -> Result<(), BusError> {
+        if self.queues.len() < self.limits.queues {
+            return Ok(());
+        }
+        Err(limit(
+            "the bus",
+            "queues and subscriptions",
+            self.limits.queues,
+        ))
     }
 
     fn check_room(&self) -> Result<(), BusError> {
@@ -263,6 +270,7 @@ impl Core {
         if self.directory.temporary(name).is_some() {
             return Err(BusError::invalid("a temporary queue has one subscription"));
         }
+        self.check_queues()?;
         Ok(self.make_queue(QueueKind::Temporary {
             name: name.to_owned(),
         }))

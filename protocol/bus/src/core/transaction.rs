@@ -18,7 +18,7 @@ pub(super) struct Transaction {
     /// Each with whether it goes to the error queue.
     nacks: Vec<(DeliveryId, bool)>,
     bytes: u64,
-    deadline: i64,
+    pub(super) deadline: i64,
     /// Something in it has failed: its commit will fail with this.
     doom: Option<BusError>,
 }
@@ -67,16 +67,24 @@ impl Core {
     ) -> Result<(), BusError> {
         self.check_message(&message)?;
         let limit = self.limits.unit_bytes;
+        let staged = self.staged_bytes(connection);
         let transaction = self.extend(connection, number.unwrap_or_default(), 1)?;
-        transaction.bytes = transaction.bytes.saturating_add(message.size());
-        if transaction.bytes > limit {
+        if staged.saturating_add(message.size()) > limit {
             return Err(BusError::TooLarge {
-                what: "a transaction".to_owned(),
+                what: "what a connection's transactions hold".to_owned(),
                 limit,
             });
         }
+        transaction.bytes = transaction.bytes.saturating_add(message.size());
         transaction.sends.push(message);
         Ok(())
+    }
+
+    /// What all open transactions of a connection hold.
+    fn staged_bytes(&self, connection: ConnectionId) -> u64 {
+        let session = self.sessions.get(&connection);
+        let open = session.into_iter().flat_map(|s| s.transactions.values());
+        open.map(|transaction| transaction.bytes).sum()
     }
 
     pub(super) fn stage_acks(

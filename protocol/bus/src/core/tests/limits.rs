@@ -6,7 +6,7 @@ use super::{World, news, queue, work};
 use crate::{
     BusError,
     core::{Input, Limits, message::NewMessage},
-    embedded::connection::Event,
+    embedded::connection::{Command, Event},
 };
 
 #[test]
@@ -211,8 +211,31 @@ fn subscriptions_are_limited_in_number() {
         .subscribe(c, 1, Destination::topic("news"), 1)
         .unwrap_err();
     assert_eq!(over.name(), "LIMIT");
+    world
+        .subscribe(c, 2, queue(), 1)
+        .expect("a queue that is there");
     world.lose(a);
     world
         .subscribe(c, 1, Destination::topic("news"), 1)
         .unwrap();
+}
+
+#[test]
+fn transactions_of_one_connection_share_one_limit() {
+    let mut world = World::with_limits(Limits {
+        unit_bytes: 1000,
+        ..Limits::default()
+    });
+    let (a, b) = (world.open(1, "a"), world.open(2, "b"));
+    let mut stage = |connection, transaction| {
+        world.ask(connection, |token| Command::Begin { transaction, token })?;
+        world.ask(connection, |token| Command::Send {
+            message: work(&"x".repeat(400)),
+            transaction: Some(transaction),
+            token,
+        })
+    };
+    stage(a, 1).unwrap();
+    assert_eq!(stage(a, 2).unwrap_err().name(), "LIMIT");
+    stage(b, 1).unwrap();
 }
