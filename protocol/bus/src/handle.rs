@@ -125,6 +125,11 @@ impl Bus {
         forward!(self, client => client.ack_soon(handle))
     }
 
+    /// Waits until [`Bus::ack_soon`] may have room again; false if it never will.
+    async fn has_room(&self) -> bool {
+        forward!(self, client => client.has_room().await)
+    }
+
     async fn nack(&self, handle: AckHandle) -> Result<(), BusError> {
         forward!(self, client => client.nack(handle).await)
     }

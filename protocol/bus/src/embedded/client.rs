@@ -179,6 +179,11 @@ impl Client {
         }
     }
 
+    /// Waits until a command may have room again; false if it never will.
+    pub(crate) async fn has_room(&self) -> bool {
+        self.inner.sender.has_room().await
+    }
+
     pub(crate) async fn nack(&self, handle: AckHandle) -> Result<(), BusError> {
         let AckId::Embedded(delivery) = handle.id else {
             return Err(BusError::StaleAck);

@@ -272,6 +272,11 @@ impl CommandSender {
         self.commands.try_send(submission).is_ok()
     }
 
+    /// Waits until the owner of the queues is no longer behind; `false` if it is gone.
+    pub async fn has_room(&self) -> bool {
+        self.commands.reserve().await.is_ok()
+    }
+
     /// See [`Connection::temporary_queue`].
     #[must_use]
     pub fn temporary_queue(&self, name: &str) -> Destination {

@@ -8,7 +8,7 @@ use pillarbox_messages::{Destination, DestinationKind, clock::SystemClock};
 use tempfile::TempDir;
 use tokio::time::timeout;
 
-use super::{Broker, BrokerOptions, ClientTemplates};
+use super::{Broker, BrokerOptions, ClientTemplates, Command};
 use crate::{
     AckMode, Bus, BusError, BusState, ConnectOptions, Delivery, Outgoing, SubscribeRequest,
     Subscription, spelling,
@@ -347,6 +347,29 @@ async fn auto_means_consumed_when_handed_out() {
     }
     work.unsubscribe().await.unwrap();
     assert_eq!(broker.stats().messages, 0);
+}
+
+/// The acknowledgement that had no room is made up for, even if nothing more comes before it.
+#[tokio::test]
+async fn auto_goes_on_after_the_queue_manager_was_behind() {
+    let directory = TempDir::new().unwrap();
+    let broker = broker(&directory).await;
+    let bus = bus(&broker, "a");
+    let wish = SubscribeRequest {
+        ack: AckMode::Auto,
+        prefetch: 1,
+        ..request(Destination::queue("work"))
+    };
+    let mut work = bus.subscribe(wish).await.unwrap();
+    let message = Outgoing::new(Destination::queue("work"), "x");
+    bus.publish_all(vec![message; 2]).await.unwrap();
+    let (busy, _events) = broker.connect("busy").unwrap().split();
+    while busy.try_submit(Command::Unsubscribe {
+        subscription: 1,
+        token: 0,
+    }) {}
+    next(&mut work).await;
+    next(&mut work).await;
 }
 
 #[tokio::test]

@@ -102,6 +102,13 @@ impl Subscription {
 
     /// The next message; `None` when the subscription or the bus is closed for good.
     pub async fn next(&mut self) -> Option<Delivery> {
+        // The bus may wait for what is owed before it delivers more.
+        while !self.owed.is_empty() {
+            if !self.bus.has_room().await {
+                self.owed.clear();
+            }
+            self.settle();
+        }
         let Arrival { message, handle } = self.arrivals.recv().await?;
         let handle = if self.auto {
             self.owed.push_back(handle);

@@ -2,7 +2,7 @@
 //!
 //! The task connects, and connects again for ever; subscriptions are made anew each time. What was delivered
 //! over an earlier connection can't be acknowledged any more. A message whose receipt had not come is sent
-//! again, so that it may arrive twice; a volatile one only while its sender still waits for it.
+//! again while its sender still waits for it, so that it may arrive twice.
 
 mod core;
 mod decode;
@@ -288,6 +288,11 @@ impl Client {
             // Without an owner nothing is in flight any more.
             _ => Ok(()),
         }
+    }
+
+    /// Waits until a request may have room again; false if it never will.
+    pub(crate) async fn has_room(&self) -> bool {
+        self.requests.reserve().await.is_ok()
     }
 
     pub(crate) async fn nack(&self, handle: AckHandle) -> Result<(), BusError> {
