@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::BytesMut;
+use futures_util::future::select_all;
 use tokio::{
     net::TcpStream,
     sync::{mpsc, watch},
@@ -260,14 +261,18 @@ impl Owner {
     }
 }
 
-/// Waits until a subscription's channel has room, or nobody listens to it; for ever if there is none.
-async fn room(channel: Option<mpsc::Sender<Arrival>>) {
-    match channel {
-        Some(channel) => {
+/// Waits until one of these channels has room, or nobody listens to it; for ever if there is none.
+async fn room(channels: Vec<mpsc::Sender<Arrival>>) {
+    let waiting = channels.into_iter().map(|channel| {
+        Box::pin(async move {
             let _ = channel.reserve().await;
-        }
-        None => std::future::pending().await,
+        })
+    });
+    let waiting: Vec<_> = waiting.collect();
+    if waiting.is_empty() {
+        return std::future::pending().await;
     }
+    select_all(waiting).await;
 }
 
 /// Whether trying again would only be refused again.

@@ -322,6 +322,36 @@ async fn a_consumer_that_stands_still_keeps_the_connection() {
 }
 
 #[tokio::test]
+async fn a_consumer_that_stands_still_holds_up_no_other() {
+    let (listener, options) = listen().await;
+    let bus = connect(options);
+    let mut peer = Peer::accept(&listener).await;
+    peer.welcome().await;
+    let subscribing = tokio::spawn(async move {
+        let still = bus.subscribe(request(AckMode::Individual)).await.unwrap();
+        let moving = bus.subscribe(request(AckMode::Individual)).await.unwrap();
+        (still, moving)
+    });
+    for _ in 0..2 {
+        let frame = peer.expect(StompCommand::Subscribe).await;
+        peer.confirm(&frame).await;
+    }
+    let (_still, mut moving) = subscribing.await.unwrap();
+    // More than there is room for with either.
+    for subscription in ["1", "2"] {
+        for number in 0..8 {
+            let mut message = message(&number.to_string());
+            message.headers[0].1 = subscription.to_owned();
+            peer.send(message).await;
+        }
+    }
+    for number in 0..8 {
+        let next = tokio::time::timeout(DEADLINE, moving.next()).await.unwrap();
+        assert_eq!(next.unwrap().message.message_id, format!("m{number}"));
+    }
+}
+
+#[tokio::test]
 async fn a_subscription_that_is_refused_ends_alone() {
     let (listener, options) = listen().await;
     let bus = connect(options);

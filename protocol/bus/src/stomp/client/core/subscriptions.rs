@@ -138,13 +138,15 @@ impl Subscriptions {
         }
     }
 
-    /// The channel of a subscription with messages that had no room.
-    pub(in crate::stomp::client) fn without_room(&self) -> Option<mpsc::Sender<Arrival>> {
+    /// The channels of the subscriptions with messages that had no room.
+    pub(in crate::stomp::client) fn without_room(&self) -> Vec<mpsc::Sender<Arrival>> {
         let waiting = self
             .by_number
             .values()
-            .find(|subscribed| !subscribed.overflow.is_empty());
-        waiting.map(|subscribed| subscribed.arrivals.clone())
+            .filter(|subscribed| !subscribed.overflow.is_empty());
+        waiting
+            .map(|subscribed| subscribed.arrivals.clone())
+            .collect()
     }
 
     /// Hands over what had no room.
