@@ -40,6 +40,9 @@ use crate::{
 /// The next segment's name until it is needed.
 const SPARE: &str = "spare";
 
+/// How large the buffer for records stays, in bytes: a large message comes once in a while only.
+const KEPT_BUFFER: usize = 1 << 20;
+
 /// The log can't do it.
 #[derive(Debug, Error)]
 pub(crate) enum LogError {
@@ -314,6 +317,7 @@ impl<S: Storage> Log<S> {
         self.offset += self.buffer.len() as u64;
         self.stats.bytes += self.buffer.len() as u64;
         self.buffer.clear();
+        self.buffer.shrink_to(KEPT_BUFFER);
         Ok(())
     }
 

@@ -197,8 +197,9 @@ impl StompCodec {
                 None => return Ok(None),
             },
         };
-        let body = take_body(src, length);
-        src.advance(1);
+        // Copied out: a message that is kept must not keep the whole read buffer.
+        let body = Bytes::copy_from_slice(src.get(..length).unwrap_or_default());
+        src.advance(length + 1);
         self.scanned = 0;
         Ok(Some(body))
     }
@@ -337,19 +338,6 @@ impl Head {
 }
 
 struct TooLong;
-
-/// Bodies up to this size are copied out of the read buffer, so that a small message that is kept
-/// does not keep a large buffer.
-const COPIED_BODY: usize = 16 << 10;
-
-fn take_body(src: &mut BytesMut, length: usize) -> Bytes {
-    if length > COPIED_BODY {
-        return src.split_to(length).freeze();
-    }
-    let body = Bytes::copy_from_slice(src.get(..length).unwrap_or_default());
-    src.advance(length);
-    body
-}
 
 fn without_cr(src: &[u8], length: usize) -> &[u8] {
     let line = src.get(..length).unwrap_or_default();

@@ -20,6 +20,8 @@ use super::{
 pub(crate) const HIGH_WATER: usize = 256 << 10;
 /// How much is read at once, at most, while no large frame is under way.
 const READ_CHUNK: usize = 32 << 10;
+/// An empty buffer larger than this is given back: most connections see a large frame once in a while only.
+const KEPT_BUFFER: usize = 2 * HIGH_WATER;
 /// A silent peer is given up after this many heart-beat intervals.
 const MISSED_INTERVALS: u32 = 2;
 
@@ -122,6 +124,8 @@ impl<S: AsyncRead + AsyncWrite> Wire<S> {
             self.waiting_since = Some(Instant::now());
         }
         let timer = self.next_timer();
+        give_back(&mut self.input);
+        give_back(&mut self.output);
         if self.input.capacity() - self.input.len() < READ_CHUNK / 2 {
             self.input.reserve(READ_CHUNK);
         }
@@ -220,6 +224,12 @@ impl<S: AsyncRead + AsyncWrite> Wire<S> {
             self.output.extend_from_slice(b"\n");
         }
         Ok(())
+    }
+}
+
+fn give_back(buffer: &mut BytesMut) {
+    if buffer.is_empty() && buffer.capacity() > KEPT_BUFFER {
+        *buffer = BytesMut::new();
     }
 }
 

@@ -135,3 +135,39 @@ async fn stalls_and_deadlines() {
     drop(peer);
     assert!(matches!(wire.turn(true).await, Err(WireError::Closed)));
 }
+
+#[tokio::test]
+async fn the_room_that_a_large_frame_took_is_given_back() {
+    let (ours, mut peer) = duplex(64 << 10);
+    let mut wire = Wire::new(ours, FrameLimits::default(), PATIENT);
+    let body = vec![b'x'; 8 * KEPT_BUFFER];
+    FrameWriter::new(&mut wire.output, StompCommand::Send).finish(&body);
+    let sent = wire.output.to_vec();
+    let echo = async {
+        let mut received = vec![0; sent.len()];
+        peer.read_exact(&mut received).await.unwrap();
+        peer.write_all(&received).await.unwrap();
+        peer
+    };
+    let turning = async {
+        let mut frame = None;
+        while frame.is_none() {
+            wire.turn(true).await.unwrap();
+            frame = wire.frame().unwrap();
+        }
+        assert_eq!(frame.unwrap().body.len(), body.len());
+    };
+    let (mut peer, ()) = tokio::join!(echo, turning);
+    for _ in 0..3 {
+        peer.write_all(b"\n").await.unwrap();
+        wire.turn(true).await.unwrap();
+        assert_eq!(wire.frame().unwrap(), None);
+    }
+    for (name, buffer) in [("input", &wire.input), ("output", &wire.output)] {
+        assert!(
+            buffer.capacity() <= KEPT_BUFFER,
+            "{name}: {}",
+            buffer.capacity()
+        );
+    }
+}
