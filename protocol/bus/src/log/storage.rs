@@ -66,7 +66,7 @@ const LOCK_FILE: &str = "lock";
 impl Directory {
     /// Opens and locks a directory, made if it isn't there. `Ok(None)`: somebody else has it.
     pub(crate) fn open(path: &Path) -> io::Result<Option<Self>> {
-        fs::create_dir_all(path)?;
+        make_directory(path)?;
         let lock = OpenOptions::new()
             .create(true)
             .truncate(false)
@@ -79,12 +79,6 @@ impl Directory {
         }
         let handle = File::open(path)?;
         handle.sync_all()?;
-        if let Some(parent) = path
-            .parent()
-            .filter(|parent| !parent.as_os_str().is_empty())
-        {
-            File::open(parent)?.sync_all()?;
-        }
         Ok(Some(Self {
             path: path.to_owned(),
             handle,
@@ -170,6 +164,23 @@ impl LogFile for File {
     fn sync(&mut self) -> io::Result<()> {
         self.sync_data()
     }
+}
+
+/// Makes a directory with all above it, each of them certain to stay: what is kept in it is worth no more.
+fn make_directory(path: &Path) -> io::Result<()> {
+    let above = match path.parent() {
+        Some(above) if above.as_os_str().is_empty() => Path::new("."),
+        Some(above) => above,
+        None => return Ok(()),
+    };
+    if !path.is_dir() {
+        make_directory(above)?;
+        match fs::create_dir(path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+    }
+    File::open(above)?.sync_all()
 }
 
 /// Gives a file room on the disk. Where the file system can't promise it, the file is just made that long.
