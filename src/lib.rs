@@ -35,6 +35,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(error) => return refuse(&error),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
+        .max_blocking_threads(BLOCKING_THREADS)
         .enable_all()
         .build();
     let result = match runtime {
@@ -51,6 +52,9 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(failure) => failure.report(),
     }
 }
+
+/// More than peers that stall can hold: each transfer of the exchange and of a pillar may take one.
+const BLOCKING_THREADS: usize = 2048;
 
 /// How long the end of the program waits for threads that are busy.
 const LAST_WAIT: Duration = Duration::from_secs(1);

@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use pillarbox_alarms::{AlarmService, AlarmServiceError, AlarmServiceOptions};
 use pillarbox_bus::{
-    Broker, BrokerOptions, Bus, BusError, ClientTemplates, StompLimits, StompServer,
+    Broker, BrokerOptions, Bus, BusError, BusState, ClientTemplates, StompLimits, StompServer,
 };
 use pillarbox_exchange::{
     AddressPolicy, ClientOptions, ExchangeClient, ExchangeError, ExchangeServer, ServerOptions,
@@ -16,7 +16,7 @@ use pillarbox_messages::{
 use pillarbox_pillar::{Pillar, PillarError, PillarOptions};
 use pillarbox_settings::{BusUrl, Node, PillarNode, PillarType, Repository};
 use thiserror::Error;
-use tokio::task::JoinSet;
+use tokio::{sync::watch, task::JoinSet};
 use tracing::info;
 
 use crate::{
@@ -33,6 +33,9 @@ pub struct RunningNode {
     exchange: Option<ExchangeServer>,
     pillars: Vec<Pillar>,
     alarms: Option<AlarmService>,
+    /// The states of the roles' bus connections.
+    links: Vec<watch::Receiver<BusState>>,
+    watch: Option<Bus>,
     _data: DataDirectory,
 }
 
@@ -94,6 +97,8 @@ impl RunningNode {
             exchange: None,
             pillars: Vec::new(),
             alarms: None,
+            links: Vec::new(),
+            watch: None,
             _data: data,
         };
         match running.start_roles(repository, node, &clock).await {
@@ -111,6 +116,10 @@ impl RunningNode {
         node: &Node,
         clock: &SharedClock,
     ) -> Result<(), NodeError> {
+        if self.broker.is_some() {
+            // Also a process that only serves the bus has to know when that has failed.
+            self.watch = Some(self.link(&ComponentId::from(WATCH)).await?);
+        }
         if let (Some(broker), Some(server)) = (&self.broker, &node.bus_server) {
             let limits = StompLimits::default();
             let server = StompServer::start(&server.listen, broker.clone(), limits).await?;
@@ -128,13 +137,19 @@ impl RunningNode {
         }
         let exchange = exchange_client(&repository, node)?;
         for settings in &node.pillars {
-            let pillar = self
-                .start_pillar(&repository, node, settings, &exchange, clock)
-                .await?;
-            self.pillars.push(pillar);
+            let bus = self.link(&settings.id).await?;
+            let options = PillarOptions {
+                settings: settings.clone(),
+                repository: Arc::clone(&repository),
+                bus,
+                exchange: exchange.clone(),
+                data: node.data.join("pillars").join(settings.id.as_str()),
+                clock: SharedClock::clone(clock),
+            };
+            self.pillars.push(Pillar::start(options).await?);
         }
         if let Some(alarms) = &node.alarms {
-            let bus = self.route.connect_patiently(&alarms.id).await?;
+            let bus = self.link(&alarms.id).await?;
             let options = AlarmServiceOptions {
                 id: alarms.id.clone(),
                 repository,
@@ -147,23 +162,16 @@ impl RunningNode {
         Ok(())
     }
 
-    async fn start_pillar(
-        &self,
-        repository: &Arc<Repository>,
-        node: &Node,
-        settings: &PillarNode,
-        exchange: &ExchangeClient,
-        clock: &SharedClock,
-    ) -> Result<Pillar, NodeError> {
-        let options = PillarOptions {
-            settings: settings.clone(),
-            repository: Arc::clone(repository),
-            bus: self.route.connect_patiently(&settings.id).await?,
-            exchange: exchange.clone(),
-            data: node.data.join("pillars").join(settings.id.as_str()),
-            clock: SharedClock::clone(clock),
-        };
-        Ok(Pillar::start(options).await?)
+    /// A role's connection to its bus.
+    async fn link(&mut self, id: &ComponentId) -> Result<Bus, BusError> {
+        let bus = self.route.connect_patiently(id).await?;
+        self.links.push(bus.state());
+        Ok(bus)
+    }
+
+    /// Returns once a role has lost its bus for good: then this process does no good any more.
+    pub async fn lost(&self) -> BusError {
+        lost(self.links.clone()).await
     }
 
     /// A connection to this node's bus, for a component of this process.
@@ -190,6 +198,10 @@ impl RunningNode {
             alarms.shutdown().await;
         }
         pillars.join_all().await;
+        if let Some(watch) = self.watch {
+            // The queue manager is about to stop: nothing depends on this connection's end.
+            let _ = watch.close().await;
+        }
         if let Some(stomp) = self.stomp {
             stomp.shutdown().await;
         }
@@ -202,6 +214,30 @@ impl RunningNode {
         info!("node stopped");
     }
 }
+
+/// The first of these connections that fails for good, and why. For ever if none does.
+async fn lost(links: Vec<watch::Receiver<BusState>>) -> BusError {
+    let mut waiting = JoinSet::new();
+    for mut link in links {
+        waiting.spawn(async move {
+            let failed = |state: &BusState| matches!(state, BusState::Failed(_));
+            match link.wait_for(failed).await.as_deref() {
+                Ok(BusState::Failed(error)) => Some(error.clone()),
+                // Closed by this side, while stopping.
+                _ => None,
+            }
+        });
+    }
+    while let Some(ended) = waiting.join_next().await {
+        if let Ok(Some(error)) = ended {
+            return error;
+        }
+    }
+    std::future::pending().await
+}
+
+/// The client id of a process's connection to its own queue manager; no component has such an id.
+const WATCH: &str = "~node";
 
 /// What a process with these settings fetches and offers files with.
 ///
@@ -246,4 +282,23 @@ async fn open_broker(
     options.client_templates =
         ClientTemplates::new(move |destination| templates.fits_client_template(destination));
     Broker::open(options).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_link_that_failed_for_good_is_told() {
+        let (one, first) = watch::channel(BusState::Connected);
+        let (other, second) = watch::channel(BusState::Connecting);
+        let mut watched = std::pin::pin!(lost(vec![first, second]));
+        one.send_replace(BusState::Closed);
+        drop(one);
+        assert!(futures_util::poll!(&mut watched).is_pending());
+        other.send_replace(BusState::Failed(BusError::ClientIdInUse(
+            "north".to_owned(),
+        )));
+        assert_eq!(watched.await, BusError::ClientIdInUse("north".to_owned()));
+    }
 }

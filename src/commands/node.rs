@@ -23,10 +23,23 @@ pub(super) async fn run(args: NodeArgs) -> Result<(), Failure> {
         return Ok(());
     };
     print("ready\n")?;
-    stop.asked().await;
+    stay(running, &mut stop).await
+}
+
+/// Until the process is asked to stop, or has nothing left to do.
+///
+/// # Errors
+/// A role lost its bus for good.
+pub(super) async fn stay(node: RunningNode, stop: &mut Stop) -> Result<(), Failure> {
+    let result = tokio::select! {
+        () = stop.asked() => Ok(()),
+        error = node.lost() => Err(Failure::operation(format!(
+            "the bus is lost: {error}; start the node again once that is mended"
+        ))),
+    };
     info!("stopping");
-    shut_down(running).await;
-    Ok(())
+    shut_down(node).await;
+    result
 }
 
 /// Stops the roles. What doesn't stop in time is cut off, as a crash would; all of it can stand that.

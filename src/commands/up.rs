@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::node::{shut_down, start_from};
+use super::node::{start_from, stay};
 use crate::{
     args::UpArgs,
     failure::Failure,
@@ -33,9 +33,7 @@ pub(super) async fn run(args: UpArgs) -> Result<(), Failure> {
         return Ok(());
     };
     print(&greeting(&directory))?;
-    stop.asked().await;
-    shut_down(node).await;
-    Ok(())
+    stay(node, &mut stop).await
 }
 
 /// Settings are made where there are none; existing ones are used as they are.
