@@ -228,7 +228,8 @@ impl<S: AsyncRead + AsyncWrite> Wire<S> {
 }
 
 fn give_back(buffer: &mut BytesMut) {
-    if buffer.is_empty() && buffer.capacity() > KEPT_BUFFER {
+    // Also what lies before the front of the buffer.
+    if buffer.is_empty() && buffer.try_reclaim(KEPT_BUFFER + 1) {
         *buffer = BytesMut::new();
     }
 }
