@@ -186,7 +186,12 @@ impl AlarmStore {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags).map_err(&failed)?;
         connection.busy_timeout(BUSY_TIMEOUT).map_err(&failed)?;
-        schema::check(&connection, path)?;
+        if schema::check(&connection, path)? == 0 {
+            // An alarm service is making it at this moment.
+            return Err(StoreError::Absent {
+                path: path.to_owned(),
+            });
+        }
         Ok(Self {
             path: path.to_owned(),
             connection,

@@ -222,6 +222,11 @@ fn an_absent_or_newer_database_is_named() {
     let absent = AlarmStore::open_read(&path).unwrap_err();
     assert!(matches!(absent, StoreError::Absent { .. }));
     assert!(!path.exists());
+    // What is there for a moment while an alarm service makes it.
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(&path, "").unwrap();
+    let empty = AlarmStore::open_read(&path).unwrap_err();
+    assert!(matches!(empty, StoreError::Absent { .. }), "{empty}");
     drop(AlarmStore::open(&path).unwrap());
     Connection::open(&path)
         .unwrap()
