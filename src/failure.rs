@@ -69,12 +69,6 @@ impl Failure {
         }
     }
 
-    /// What the exit code tells.
-    #[must_use]
-    pub const fn kind(&self) -> FailureKind {
-        self.kind
-    }
-
     /// Tells the person on standard error and gives the process's exit code.
     #[must_use]
     pub fn report(&self) -> ExitCode {

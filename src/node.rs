@@ -182,12 +182,6 @@ impl RunningNode {
         self.route.connect(id)
     }
 
-    /// The queue manager, if this process has one.
-    #[must_use]
-    pub fn broker(&self) -> Option<&Broker> {
-        self.broker.as_ref()
-    }
-
     /// Stops: pillars finish within `grace` what can be finished, other requests go back to their queue.
     pub async fn shutdown(self, grace: Duration) {
         let mut pillars: JoinSet<()> = JoinSet::new();

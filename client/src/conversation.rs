@@ -116,12 +116,6 @@ impl<P: Procedure> Conversation<P> {
         matches!(self.phase, Phase::Done)
     }
 
-    /// Everybody who failed so far.
-    #[must_use]
-    pub fn failures(&self) -> &[ComponentFailure] {
-        &self.failures
-    }
-
     /// Takes one input and gives what is to be done, in order. Any input is fine at any time.
     pub fn step(&mut self, input: Input, now_ms: i64) -> Vec<Action> {
         let mut actions = Actions::new();

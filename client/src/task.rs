@@ -74,9 +74,9 @@ pub(crate) struct ConversationTask<P> {
     cargo: Cargo,
     /// Ends the transfer.
     stop: CancellationToken,
-    /// Messages on their way to the bus; each ends with what the machine must know of it, if anything.
-    /// Messages of the current step.
+    /// Messages of the current step, and whom each is for; none: the identify request.
     unsent: Vec<(Outgoing, Option<ComponentId>)>,
+    /// Messages on their way to the bus; each step's end with what the machine must know of them, if anything.
     sends: JoinSet<Vec<Input>>,
     /// The file on its way to or from the exchange: one at most.
     transfer: JoinSet<Input>,

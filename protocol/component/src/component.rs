@@ -216,16 +216,6 @@ impl Component {
         self.bus().publish(self.outgoing(message)).await
     }
 
-    /// Sends several messages.
-    ///
-    /// # Errors
-    /// The first that the bus has something against; others may have arrived.
-    pub async fn send_all(&self, messages: &[Message]) -> Result<(), BusError> {
-        self.bus()
-            .publish_all(messages.iter().map(|it| self.outgoing(it)).collect())
-            .await
-    }
-
     /// Sends a response to a request that was [`Received`]; see [`Component::outgoing_reply`].
     ///
     /// # Errors
@@ -247,7 +237,7 @@ impl Component {
     pub fn receive(&self, incoming: &Incoming) -> Result<Received, Refusal> {
         let filter = Filter {
             component: self.id(),
-            collections: Some(self.collections()),
+            collections: self.collections(),
         };
         incoming::receive(incoming, self.security(), filter)
     }

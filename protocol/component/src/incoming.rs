@@ -41,8 +41,8 @@ pub enum Refusal {
 pub struct Filter<'a> {
     /// The component: an identify request with another `To` isn't ours.
     pub component: &'a ComponentId,
-    /// The collections served: an identify request about another one isn't ours. None: all are.
-    pub collections: Option<&'a [CollectionId]>,
+    /// The collections served: an identify request about another one isn't ours.
+    pub collections: &'a [CollectionId],
 }
 
 impl Filter<'_> {
@@ -54,8 +54,7 @@ impl Filter<'_> {
     }
 
     fn serves(&self, collection: &str) -> bool {
-        self.collections
-            .is_none_or(|served| served.iter().any(|id| id.as_str() == collection))
+        self.collections.iter().any(|id| id.as_str() == collection)
     }
 }
 

@@ -119,7 +119,7 @@ fn identify_refusal(
             header,
             response_info,
             pillar_id: responder,
-            file_id: Some(subject.file_id),
+            file_id: Some(subject.file_id).filter(|file| !file.as_str().is_empty()),
             pillar_checksum_spec: None,
             checksum_data_for_existing_file: None,
             time_to_deliver: None,
@@ -336,6 +336,9 @@ mod tests {
                 answer.message_type().is_final_response(),
                 !kind.is_identify_request()
             );
+            if let Message::IdentifyPillarsForPutFileResponse(answer) = &answer {
+                assert_eq!(answer.file_id, None, "left out, since it may be");
+            }
             let info = answer.response_info().unwrap();
             assert_eq!(
                 info.response_code,

@@ -120,7 +120,7 @@ fn identify_requests_for_others_are_passed_over_in_silence() {
     let served = [CollectionId::from("books")];
     let filter = Filter {
         component: &north,
-        collections: Some(&served),
+        collections: &served,
     };
     let receive = |incoming: &Incoming| receive(incoming, &MessageSecurity::Unsigned, filter);
     let text = |to, collection| request(to, collection).to_xml();
@@ -168,7 +168,7 @@ fn operation_requests_are_not_filtered_by_their_receiver() {
     let north = ComponentId::from("north");
     let filter = Filter {
         component: &north,
-        collections: Some(&[]),
+        collections: &[],
     };
     let received = receive(&incoming(put, &[]), &MessageSecurity::Unsigned, filter).unwrap();
     assert_eq!(
