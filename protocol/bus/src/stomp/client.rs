@@ -21,6 +21,7 @@ use std::{
 };
 
 use tokio::{
+    runtime::Handle,
     sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch},
     time::{Instant, timeout_at},
 };
@@ -127,6 +128,7 @@ pub(crate) struct Client {
     closing: CancellationToken,
     in_flight: Arc<Semaphore>,
     subscriptions: Arc<AtomicU64>,
+    runtime: Handle,
 }
 
 /// The last reason why there is no connection.
@@ -175,6 +177,7 @@ impl Client {
             closing,
             in_flight: Arc::new(Semaphore::new(IN_FLIGHT_KIB)),
             subscriptions: Arc::default(),
+            runtime: Handle::current(),
         }
     }
 
@@ -252,14 +255,18 @@ impl Client {
         .await
     }
 
-    /// Unsubscribes without waiting. If even that has no room, the next message for the subscription ends it.
+    /// Unsubscribes without waiting.
     pub(crate) fn unsubscribe_soon(&self, number: u64) {
         let request = Request::Unsubscribe {
             number,
             cancel: false,
             answer: None,
         };
-        let _ = self.requests.try_send(request);
+        if let Err(mpsc::error::TrySendError::Full(request)) = self.requests.try_send(request) {
+            let requests = self.requests.clone();
+            self.runtime
+                .spawn(async move { requests.send(request).await });
+        }
     }
 
     pub(crate) async fn cancel(&self, number: u64) -> Result<(), BusError> {

@@ -1,6 +1,6 @@
 //! The task of one connection: between its socket and the queue manager.
 
-use std::{future::Future, net::SocketAddr, pin::Pin};
+use std::{future::Future, net::SocketAddr, pin::Pin, time::Duration};
 
 use futures_util::FutureExt;
 use tokio::{
@@ -15,7 +15,7 @@ use super::{
     session::{Flow, Session},
 };
 use crate::{
-    embedded::connection::{Command, CommandSender, EventReceiver},
+    embedded::connection::{Command, CommandSender, Event, EventReceiver},
     error::BusError,
     stomp::{
         codec::FrameLimits,
@@ -27,6 +27,9 @@ use crate::{
 
 /// How many frames are handed on at once.
 const MAX_BATCH: usize = 1024;
+
+/// How long a client may take to read what is left for it when the server stops.
+const STOP_LINGER: Duration = Duration::from_millis(500);
 
 /// How a connection ends.
 enum End {
@@ -151,7 +154,7 @@ where
         tokio::select! {
             biased;
             () = context.stopping.cancelled() => {
-                stop(&commands, &mut events).await;
+                give_back(&commands, &mut events, &mut session, wire).await;
                 return End::Stopping;
             }
             submitted = settled(&mut submitting), if submitting.is_some() => {
@@ -168,7 +171,12 @@ where
                     match session.on_event(event, &mut wire.output) {
                         Ok(Flow::Continue) => {}
                         Ok(Flow::Disconnected) => return End::Disconnected,
-                        Err(refusal) => return End::Refused(refusal),
+                        Err(refusal) => {
+                            if refusal.is_for_lack_of_room() {
+                                give_back(&commands, &mut events, &mut session, wire).await;
+                            }
+                            return End::Refused(refusal);
+                        }
                     }
                     if wire.output.len() >= HIGH_WATER {
                         break;
@@ -233,12 +241,25 @@ where
     End::Refused(BusError::Closed.into())
 }
 
-/// Gives everything in hand back, uncounted, because it is not the client's fault.
-async fn stop(commands: &CommandSender, events: &mut EventReceiver) {
-    const LONGEST: std::time::Duration = std::time::Duration::from_secs(1);
+/// Gives everything in hand back, uncounted, because it is not the client's fault. What is done by then is
+/// confirmed: the client would do it again otherwise.
+async fn give_back<S>(
+    commands: &CommandSender,
+    events: &mut EventReceiver,
+    session: &mut Session,
+    wire: &mut Wire<S>,
+) where
+    S: AsyncRead + AsyncWrite,
+{
+    const LONGEST: Duration = Duration::from_secs(1);
     let ended = async {
         commands.submit(Command::Disconnect { token: 0 }).await?;
-        while events.next_event().await.is_some() {}
+        while let Some(event) = events.next_event().await {
+            if matches!(event, Event::Done { .. }) {
+                // Whatever comes of it, the connection ends here.
+                let _ = session.on_event(event, &mut wire.output);
+            }
+        }
         Ok::<_, BusError>(())
     };
     // If the queue manager is gone, so is everything in hand.
@@ -270,6 +291,9 @@ where
             tracing::warn!(%peer, error = "SLOW-CONSUMER", "bus client reads nothing");
         }
         End::Lost(error) => tracing::warn!(%peer, %error, "bus client given up"),
-        End::Stopping => tracing::debug!(%peer, "bus client disconnected: the server stops"),
+        End::Stopping => {
+            tracing::debug!(%peer, "bus client disconnected: the server stops");
+            wire.linger(limits.linger.min(STOP_LINGER)).await;
+        }
     }
 }

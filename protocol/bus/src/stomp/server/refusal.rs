@@ -40,6 +40,11 @@ impl Refusal {
         self
     }
 
+    /// Whether the bus is full, and so nothing that the client is to blame for.
+    pub(super) fn is_for_lack_of_room(&self) -> bool {
+        self.name == "NO-SPACE"
+    }
+
     /// Writes the ERROR frame. `version` is added where the client's versions don't fit.
     pub(super) fn write(&self, out: &mut BytesMut, version: &str) {
         let mut frame = FrameWriter::new(out, StompCommand::Error);

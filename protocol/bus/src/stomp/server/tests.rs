@@ -23,7 +23,22 @@ struct Site {
 impl Site {
     async fn start(limits: StompLimits) -> Self {
         let directory = TempDir::new().unwrap();
-        let broker = open(&directory).await;
+        let broker = Broker::open(options(&directory)).await.unwrap();
+        Self::serve(directory, broker, limits).await
+    }
+
+    /// Over a queue manager that holds no more than this, in bytes.
+    async fn small(capacity_bytes: u64) -> Self {
+        let directory = TempDir::new().unwrap();
+        let options = BrokerOptions {
+            capacity_bytes,
+            ..options(&directory)
+        };
+        let broker = Broker::open(options).await.unwrap();
+        Self::serve(directory, broker, StompLimits::default()).await
+    }
+
+    async fn serve(directory: TempDir, broker: Broker, limits: StompLimits) -> Self {
         let listen = [SocketAddr::from(([127, 0, 0, 1], 0))];
         let server = StompServer::start(&listen, broker.clone(), limits)
             .await
@@ -52,7 +67,7 @@ impl Site {
         let address = self.address();
         self.server.shutdown().await;
         self.broker.shutdown().await;
-        let broker = open(&self.directory).await;
+        let broker = Broker::open(options(&self.directory)).await.unwrap();
         let limits = StompLimits::default();
         let server = StompServer::start(&[address], broker.clone(), limits)
             .await
@@ -65,10 +80,12 @@ impl Site {
     }
 }
 
-async fn open(directory: &TempDir) -> Broker {
-    let mut options = BrokerOptions::new(directory.path(), SystemClock::shared());
-    options.destinations = vec![Destination::queue("q"), Destination::topic("t")];
-    options.client_templates =
-        ClientTemplates::new(|destination| destination.name().starts_with("client"));
-    Broker::open(options).await.unwrap()
+fn options(directory: &TempDir) -> BrokerOptions {
+    BrokerOptions {
+        destinations: vec![Destination::queue("q"), Destination::topic("t")],
+        client_templates: ClientTemplates::new(|destination| {
+            destination.name().starts_with("client")
+        }),
+        ..BrokerOptions::new(directory.path(), SystemClock::shared())
+    }
 }

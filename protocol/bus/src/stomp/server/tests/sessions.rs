@@ -176,6 +176,48 @@ async fn a_lost_client_counts_one_backout() {
 }
 
 #[tokio::test]
+async fn a_full_bus_is_not_its_consumers_fault() {
+    let site = Site::small(3_000).await;
+    let mut peer = site.connect("").await;
+    peer.ask(subscribe("1", "/queue/q", "client-individual"))
+        .await;
+    peer.ask(send("/queue/q", "1")).await;
+    message(&mut peer).await;
+    let large = Frame {
+        body: vec![b'x'; 3_000].into(),
+        ..send("/queue/q", "")
+    };
+    peer.send(large).await;
+    peer.expect_error("NO-SPACE").await;
+    let mut peer = site.connect("").await;
+    peer.ask(subscribe("1", "/queue/q", "client-individual"))
+        .await;
+    let again = message(&mut peer).await;
+    assert_eq!(again.header("redelivered"), Some("true"));
+    assert_eq!(again.header("q-backout-count"), Some("0"));
+}
+
+#[tokio::test]
+async fn a_server_that_stops_confirms_what_it_has_kept() {
+    let site = Site::start(StompLimits::default()).await;
+    let mut peer = site.connect("").await;
+    for _ in 0..100 {
+        let frame = send("/queue/q", "x").with("persistent", "true");
+        peer.send(frame.with("receipt", "s")).await;
+    }
+    while site.broker.stats().messages == 0 {
+        tokio::task::yield_now().await;
+    }
+    site.server.shutdown().await;
+    let mut receipts = 0;
+    while let Some(frame) = peer.next().await {
+        assert_eq!(frame.command, StompCommand::Receipt);
+        receipts += 1;
+    }
+    assert_eq!(receipts, site.broker.stats().messages);
+}
+
+#[tokio::test]
 async fn no_acknowledgement_where_none_is_due() {
     let site = Site::start(StompLimits::default()).await;
     let mut peer = site.connect("").await;
