@@ -67,12 +67,18 @@ fn refuse(error: &clap::Error) -> ExitCode {
             let _ = error.print();
             ExitCode::SUCCESS
         }
-        _ => Failure::usage(one_line(error)).report(),
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
+            Failure::usage(format!("a command is missing; {HELP}")).report()
+        }
+        _ => Failure::usage(format!("{}; {HELP}", cause_of(error))).report(),
     }
 }
 
+/// The next step of whoever can't find the words.
+const HELP: &str = "see 'pillarbox --help' or 'pillarbox COMMAND --help'";
+
 /// What is wrong, without the usage that clap prints below it.
-fn one_line(error: &clap::Error) -> String {
+fn cause_of(error: &clap::Error) -> String {
     let text = error.to_string();
     let cause: Vec<&str> = text
         .lines()
@@ -81,6 +87,5 @@ fn one_line(error: &clap::Error) -> String {
         .filter(|line| !line.is_empty())
         .collect();
     let cause = cause.join(" ");
-    let cause = cause.strip_prefix("error: ").unwrap_or(&cause);
-    format!("{cause}; see 'pillarbox --help' or 'pillarbox COMMAND --help'")
+    cause.strip_prefix("error: ").unwrap_or(&cause).to_owned()
 }

@@ -9,10 +9,10 @@ use crate::support::process;
 fn no_command_and_unknown_words() {
     let desk = Desk::new();
     let help = "pillarbox --help";
-    desk.refuses_exactly::<&str>([], &[help]);
+    desk.refuses_exactly::<&str>([], &["a command is missing", help]);
     desk.refuses_exactly(["put-fiel"], &["put-fiel", "put-file", help]);
     desk.refuses_exactly(["frobnicate"], &["frobnicate", help]);
-    desk.refuses_exactly(["alarms"], &[help]);
+    desk.refuses_exactly(["alarms"], &["a command is missing", help]);
     desk.refuses_exactly(["alarms", "lost"], &["lost", "list"]);
     desk.refuses_exactly(["--verbos"], &["--verbos", help]);
     desk.refuses_exactly(["--log", "yaml", "demo"], &["yaml", "json"]);
