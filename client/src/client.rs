@@ -9,9 +9,7 @@ use std::{
 
 use pillarbox_component::{Component, ComponentOptions};
 use pillarbox_exchange::{ExchangeClient, OfferSpace};
-use pillarbox_messages::{
-    ChecksumData, CollectionId, ComponentId, CorrelationId, FileId, Timestamp,
-};
+use pillarbox_messages::{ChecksumData, CollectionId, ComponentId, CorrelationId, FileId};
 use pillarbox_settings::{Repository, Timeouts};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -28,7 +26,7 @@ use crate::{
     options::ClientOptions,
     request::{GetChecksums, GetFile, GetFileIds, PutFile, Source},
     running::Running,
-    source::examine,
+    source,
     task::{Cargo, ConversationTask, EVENTS_WAITING, Surroundings},
     terms::{Terms, limits, millis},
 };
@@ -109,8 +107,8 @@ impl Client {
         self.shared.component.repository()
     }
 
-    /// Puts a file on the pillars of a collection. Returns when the file has been read for its checksum, if none
-    /// was given, and the operation has started.
+    /// Puts a file on the pillars of a collection. Returns when the operation has started; the file is read for
+    /// its checksum meanwhile, if none was given.
     ///
     /// # Errors
     /// What [`PutFile::validate`] finds; no exchange; a bus that can't be subscribed to; the same file is being
@@ -152,22 +150,23 @@ impl Client {
             .map(|given| &given.checksum_spec);
         let needed = given.is_none_or(|given| !same_spec(given, &procedure.default_spec));
         let spec = needed.then(|| procedure.default_spec.clone());
-        let examined = examine(path, spec).await?;
-        procedure.size = examined.size;
+        let opened = source::open(path, spec.as_ref()).await?;
+        procedure.size = opened.size;
         procedure.address.clone_from(&address);
         procedure.offer = true;
-        procedure.default_checksum = examined.checksum.map(|checksum_value| ChecksumData {
-            checksum_spec: procedure.default_spec.clone(),
-            checksum_value,
-            calculation_timestamp: Timestamp::from(self.shared.component.clock().now()),
-        });
-        if procedure.checksum.is_none() {
-            procedure.checksum.clone_from(&procedure.default_checksum);
+        procedure.examining = needed;
+        if let Some((spec, value)) = spec.clone().zip(opened.checksum) {
+            procedure.examined(ChecksumData {
+                checksum_spec: spec,
+                checksum_value: value,
+                calculation_timestamp: self.shared.component.timestamp(),
+            });
         }
         Ok(Cargo::Outbound {
-            file: examined.file,
-            size: examined.size,
+            file: opened.file,
+            size: opened.size,
             address,
+            examine: spec.filter(|_| procedure.examining),
         })
     }
 

@@ -45,7 +45,13 @@ pub struct Conversation<P> {
     failures: Vec<ComponentFailure>,
     /// Whether something of ours is, or might be, on the exchange.
     offered: bool,
+    /// Answers to the identify request that can only be judged once the file's checksum is known; one at most of
+    /// each contributor.
+    held: Vec<Held>,
 }
+
+/// An answer, with the transport's reply address that came with it.
+type Held = (Message, Option<String>);
 
 /// Where a contributor is asked: what its identification response said.
 #[derive(Clone, Debug)]
@@ -77,6 +83,8 @@ struct Identifying {
 struct Offering {
     deadline_ms: Option<i64>,
     selected: Vec<ComponentId>,
+    /// Whether it has arrived there.
+    ready: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -101,6 +109,7 @@ impl<P: Procedure> Conversation<P> {
             completed: Vec::new(),
             failures: Vec::new(),
             offered: false,
+            held: Vec::new(),
         }
     }
 
@@ -135,6 +144,10 @@ impl<P: Procedure> Conversation<P> {
             (Phase::Identifying(_), Input::TimerFired) => self.identify_timer(now_ms, &mut actions),
             (Phase::Offering(_), Input::TimerFired) => self.offer_timer(now_ms, &mut actions),
             (Phase::Performing(_), Input::TimerFired) => self.perform_timer(now_ms, &mut actions),
+            (_, Input::Examined { checksum }) => self.examined(checksum, now_ms, &mut actions),
+            (_, Input::ExamineFailed { text }) => {
+                self.finish_failed(&format!("the file could not be read: {text}"), &mut actions);
+            }
             (Phase::Offering(_), Input::OfferReady) => self.offer_ready(now_ms, &mut actions),
             (Phase::Offering(_), Input::OfferFailed { text }) => {
                 self.finish_failed(

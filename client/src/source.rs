@@ -1,8 +1,9 @@
-//! Reading a file that is to be put: once, for its length and checksum.
+//! Reading a file that is to be put, for its length and checksum.
 
 use std::{
     fs::File,
-    io::{self, Read},
+    io,
+    os::unix::fs::FileExt as _,
     path::Path,
     sync::{
         Arc,
@@ -16,68 +17,72 @@ use crate::{digests::Hasher, error::ClientError, validate};
 
 /// A file to be put, open: what is offered later is what was read here, even if the name has got another meaning.
 #[derive(Debug)]
-pub(crate) struct Examined {
+pub(crate) struct Opened {
     pub(crate) file: File,
     pub(crate) size: u64,
-    /// None if it was not asked for.
+    /// Of a small file, if it was asked for; a large one is for [`examine`].
     pub(crate) checksum: Option<HexBinary>,
 }
 
+/// Up to this length a file is read at once; beyond, it is read while others are asked and the file is offered.
+const SMALL_BYTES: u64 = 64 * 1024;
 /// How much is read at once.
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// Opens the file and, if a spec is given, reads it through for its checksum. Stops reading when dropped.
-pub(crate) async fn examine(
-    path: &Path,
-    spec: Option<ChecksumSpec>,
-) -> Result<Examined, ClientError> {
+/// Opens the file and, if it is small and a spec is given, reads it through for its checksum.
+pub(crate) async fn open(path: &Path, spec: Option<&ChecksumSpec>) -> Result<Opened, ClientError> {
     let path = path.to_path_buf();
-    let stop = StopOnDrop(Arc::default());
-    let stopped = Arc::clone(&stop.0);
-    let reading = tokio::task::spawn_blocking(move || {
-        let mut file = validate::source_file(&path)?;
+    let hasher = spec.map(Hasher::new).transpose()?;
+    let opening = tokio::task::spawn_blocking(move || {
+        let file = validate::source_file(&path)?;
         let error = |source| ClientError::Source {
             path: path.clone(),
             source,
         };
-        let Some(spec) = spec else {
-            let size = file.metadata().map_err(error)?.len();
-            return Ok(Examined {
-                file,
-                size,
-                checksum: None,
-            });
-        };
-        let hasher = Hasher::new(&spec)?;
-        let (size, checksum) = read_through(&mut file, hasher, &stopped).map_err(error)?;
-        Ok(Examined {
+        let size = file.metadata().map_err(error)?.len();
+        let hasher = hasher.filter(|_| size <= SMALL_BYTES);
+        let read = |hasher| read_through(&file, hasher, &AtomicBool::new(false));
+        let checksum = hasher.map(read).transpose().map_err(error)?;
+        Ok(Opened {
             file,
             size,
-            checksum: Some(checksum),
+            checksum,
         })
     });
-    reading.await.unwrap_or(Err(ClientError::Closed))
+    opening.await.unwrap_or(Err(ClientError::Closed))
 }
 
-fn read_through(
-    file: &mut File,
-    mut hasher: Hasher,
-    stopped: &AtomicBool,
-) -> io::Result<(u64, HexBinary)> {
+/// Reads a file through for its checksum. Stops reading when dropped.
+///
+/// # Errors
+/// What the operating system said, or that the checksum can't be computed.
+pub(crate) async fn examine(file: File, spec: ChecksumSpec) -> Result<HexBinary, String> {
+    let hasher = Hasher::new(&spec).map_err(|error| error.to_string())?;
+    let stop = StopOnDrop(Arc::default());
+    let stopped = Arc::clone(&stop.0);
+    let reading = tokio::task::spawn_blocking(move || read_through(&file, hasher, &stopped));
+    match reading.await {
+        Ok(read) => read.map_err(|error| error.to_string()),
+        Err(_) => Err("reading was ended".to_owned()),
+    }
+}
+
+/// Reads by position: the file's own place belongs to whoever offers it.
+fn read_through(file: &File, mut hasher: Hasher, stopped: &AtomicBool) -> io::Result<HexBinary> {
     let mut buffer = vec![0; BUFFER_BYTES];
-    let mut size = 0_u64;
+    let mut place = 0_u64;
     loop {
         if stopped.load(Ordering::Relaxed) {
             return Err(io::ErrorKind::Interrupted.into());
         }
-        let count = match file.read(&mut buffer) {
-            Ok(0) => return Ok((size, hasher.finish())),
+        let count = match file.read_at(&mut buffer, place) {
+            Ok(0) => return Ok(hasher.finish()),
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error),
         };
         hasher.update(buffer.get(..count).unwrap_or_default());
-        size = size.saturating_add(count as u64);
+        place = place.saturating_add(count as u64);
     }
 }
 

@@ -5,7 +5,7 @@ use std::{collections::VecDeque, fs::File, path::PathBuf, time::Duration};
 use pillarbox_bus::{Delivery, Outgoing};
 use pillarbox_component::Component;
 use pillarbox_exchange::ExchangeClient;
-use pillarbox_messages::{ComponentId, Message};
+use pillarbox_messages::{ChecksumData, ChecksumSpec, ComponentId, Message};
 use pillarbox_settings::Timeouts;
 use tokio::{
     sync::{mpsc, oneshot},
@@ -19,7 +19,7 @@ use crate::{
     conversation::{Action, Conversation, Expected, Input, Procedure},
     event::{Event, Outcome},
     mediator::{Arrived, Mediator, acknowledge},
-    transfer,
+    source, transfer,
 };
 
 /// How many events may wait for the reader.
@@ -39,6 +39,8 @@ pub(crate) enum Cargo {
         file: File,
         size: u64,
         address: String,
+        /// The checksum that is computed meanwhile.
+        examine: Option<ChecksumSpec>,
     },
     /// A file to be fetched.
     Inbound { address: String, target: PathBuf },
@@ -78,7 +80,7 @@ pub(crate) struct ConversationTask<P> {
     unsent: Vec<(Outgoing, Option<ComponentId>)>,
     /// Messages on their way to the bus; each step's end with what the machine must know of them, if anything.
     sends: JoinSet<Vec<Input>>,
-    /// The file on its way to or from the exchange: one at most.
+    /// The file on its way to or from the exchange, and being read for its checksum: one of each at most.
     transfer: JoinSet<Input>,
     acknowledgements: JoinSet<()>,
     outbox: Outbox,
@@ -125,6 +127,7 @@ impl<P: Procedure> ConversationTask<P> {
         mut inbox: mpsc::Receiver<Arrived>,
         outcome: oneshot::Sender<Outcome>,
     ) {
+        self.examine();
         self.step(Input::Start);
         while !self.conversation.is_done() {
             self.turn(&mut inbox).await;
@@ -287,11 +290,39 @@ impl<P: Procedure> ConversationTask<P> {
         self.outbox.put(event);
     }
 
+    /// Begins to compute the file's checksum, if that is wanted.
+    fn examine(&mut self) {
+        let Cargo::Outbound { file, examine, .. } = &self.cargo else {
+            return;
+        };
+        let Some(spec) = examine.clone() else { return };
+        let component = self.surroundings.component.clone();
+        let (file, stop) = (file.try_clone(), self.stop.clone());
+        let examining = async move {
+            let file = file.map_err(|error| error.to_string())?;
+            let checksum_value = source::examine(file, spec.clone()).await?;
+            Ok(ChecksumData {
+                checksum_spec: spec,
+                checksum_value,
+                calculation_timestamp: component.timestamp(),
+            })
+        };
+        self.transfer.spawn(async move {
+            let ended = || Err("reading was ended".to_owned());
+            let examined = stop.run_until_cancelled_owned(examining).await;
+            match examined.unwrap_or_else(ended) {
+                Ok(checksum) => Input::Examined { checksum },
+                Err(text) => Input::ExamineFailed { text },
+            }
+        });
+    }
+
     fn offer(&mut self) {
         let Cargo::Outbound {
             file,
             size,
             address,
+            ..
         } = &self.cargo
         else {
             return self.step(Input::OfferReady);

@@ -1,6 +1,6 @@
 //! The identifying phase: who is there and ready.
 
-use pillarbox_messages::{ComponentId, DestinationKind, Message, ResponseCode};
+use pillarbox_messages::{ChecksumData, ComponentId, DestinationKind, Message, ResponseCode};
 
 use super::{
     Action, Actions, Address, Conversation, Identifying, Offering, Phase, Procedure, deadline,
@@ -49,9 +49,14 @@ impl<P: Procedure> Conversation<P> {
         let Phase::Identifying(state) = &mut self.phase else {
             return;
         };
-        if !state.outstanding.remove(&from) {
+        let known = self.held.iter().any(|(held, _)| held.header().from == from);
+        if known || !state.outstanding.contains(&from) {
             return ignored("a second answer", out);
         }
+        if code == ResponseCode::DuplicateFileFailure && self.procedure.awaits_checksum() {
+            return self.held.push((message.clone(), reply_address));
+        }
+        state.outstanding.remove(&from);
         match code {
             ResponseCode::IdentificationPositive => {
                 self.ready(from, message, reply_address, text, out);
@@ -126,6 +131,10 @@ impl<P: Procedure> Conversation<P> {
         if state.deadline_ms.is_none_or(|at| now_ms < at) {
             return set_timer(state.deadline_ms, out);
         }
+        if !self.held.is_empty() {
+            // Not silent: they have answered, and are judged when the checksum is known.
+            return out.push(Action::ClearTimer);
+        }
         let silent: Vec<ComponentId> = state.outstanding.iter().cloned().collect();
         let text = format!("no answer from {}", join(&silent));
         self.emit(
@@ -172,10 +181,24 @@ impl<P: Procedure> Conversation<P> {
         self.phase = Phase::Offering(Offering {
             deadline_ms,
             selected: chosen,
+            ready: false,
         });
         self.offered = true;
         set_timer(deadline_ms, out);
         out.push(Action::OfferFile);
+    }
+
+    /// The file's checksum is known: what waited for it goes on.
+    pub(super) fn examined(&mut self, checksum: ChecksumData, now_ms: i64, out: &mut Actions) {
+        self.procedure.examined(checksum);
+        for (message, reply_address) in std::mem::take(&mut self.held) {
+            self.identify_response(&message, reply_address, now_ms, out);
+        }
+        match &self.phase {
+            Phase::Identifying(_) => self.identify_timer(now_ms, out),
+            Phase::Offering(offering) if offering.ready => self.offer_ready(now_ms, out),
+            _ => {}
+        }
     }
 
     fn cannot_perform(&mut self, out: &mut Actions) {

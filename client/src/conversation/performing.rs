@@ -48,6 +48,10 @@ impl<P: Procedure> Conversation<P> {
         let Phase::Offering(offering) = &mut self.phase else {
             return;
         };
+        offering.ready = true;
+        if self.procedure.awaits_checksum() {
+            return;
+        }
         let selected = std::mem::take(&mut offering.selected);
         self.perform(selected, now_ms, out);
     }

@@ -2,7 +2,9 @@
 
 use std::fmt::Debug;
 
-use pillarbox_messages::{ComponentId, Header, Message, MessageType, Operation, ResponseCode};
+use pillarbox_messages::{
+    ChecksumData, ComponentId, Header, Message, MessageType, Operation, ResponseCode,
+};
 
 use crate::{conversation::Expected, event::ComponentResult};
 
@@ -24,6 +26,15 @@ pub trait Procedure: Clone + Debug + Send + 'static {
 
     /// Keeps what a ready contributor's response says.
     fn identified(&mut self, _from: &ComponentId, _response: &Message) {}
+
+    /// Whether the checksum of the file is still being computed: no answer is judged by it and nobody is asked
+    /// to perform before it is known.
+    fn awaits_checksum(&self) -> bool {
+        false
+    }
+
+    /// Takes the file's checksum.
+    fn examined(&mut self, _checksum: ChecksumData) {}
 
     /// What a negative answer to the identify request means.
     fn refused(&self, _response: &Message, _code: ResponseCode) -> Refusal {

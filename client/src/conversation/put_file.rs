@@ -28,6 +28,8 @@ pub struct PutFileProcedure {
     pub checksum: Option<ChecksumData>,
     /// Its default checksum, if that is another one and known: pillars tell theirs of an existing file.
     pub default_checksum: Option<ChecksumData>,
+    /// Whether its default checksum is still being computed.
+    pub examining: bool,
     /// The checksum that pillars are asked to answer with.
     pub request_checksum: Option<ChecksumSpec>,
     /// The repository's default, the only one that a checksum pillar knows.
@@ -55,6 +57,7 @@ impl PutFileProcedure {
             offer: false,
             checksum: None,
             default_checksum: None,
+            examining: false,
             request_checksum: None,
             default_spec,
             partial_allowed: true,
@@ -115,6 +118,18 @@ impl Procedure for PutFileProcedure {
         {
             self.checksum_pillars.insert(from.clone());
         }
+    }
+
+    fn awaits_checksum(&self) -> bool {
+        self.examining
+    }
+
+    fn examined(&mut self, checksum: ChecksumData) {
+        self.examining = false;
+        if self.checksum.is_none() {
+            self.checksum = Some(checksum.clone());
+        }
+        self.default_checksum = Some(checksum);
     }
 
     fn refused(&self, response: &Message, code: ResponseCode) -> Refusal {

@@ -45,6 +45,16 @@ pub enum Input {
     },
     /// The time that the last [`Action::SetTimer`] named may have come.
     TimerFired,
+    /// The file has been read through.
+    Examined {
+        /// Its checksum.
+        checksum: ChecksumData,
+    },
+    /// The file could not be read through.
+    ExamineFailed {
+        /// Why.
+        text: String,
+    },
     /// The file lies on the exchange.
     OfferReady,
     /// The file could not be laid on the exchange.

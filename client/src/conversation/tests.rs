@@ -2,6 +2,7 @@
 
 mod captured;
 mod common;
+mod examining;
 mod get_file;
 mod listing;
 mod put_file;

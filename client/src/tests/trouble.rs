@@ -20,7 +20,7 @@ use super::{
     stand_in::Temper,
 };
 use crate::{
-    Client, ClientError, ClientOptions, EventKind, GetFile, conversation::Input, source::examine,
+    Client, ClientError, ClientOptions, EventKind, GetFile, conversation::Input, source,
     transfer::offer,
 };
 
@@ -280,15 +280,10 @@ async fn a_canceled_download_leaves_nothing() {
 async fn a_file_that_changes_while_it_is_put() {
     let site = Site::start().await;
     let path = source(&site, b"hello, world");
-    let examined = examine(&path, None).await.unwrap();
+    let opened = source::open(&path, None).await.unwrap();
     std::fs::write(&path, "hello, world, and more").unwrap();
     let address = OfferSpace::new(&site.base).address_for("hello.txt");
-    let offering = offer(
-        site.exchange.clone(),
-        Ok(examined.file),
-        examined.size,
-        address,
-    );
+    let offering = offer(site.exchange.clone(), Ok(opened.file), opened.size, address);
     let Input::OfferFailed { text } = offering.await else {
         panic!("it was offered")
     };

@@ -188,6 +188,7 @@ impl Network {
 /// Runs one conversation against peers and a network made from a seed.
 fn run<P: Procedure>(seed: u64, file: Option<&str>, procedure: P) {
     let mut random = Random(seed);
+    let awaits_checksum = procedure.awaits_checksum();
     let mut bench = Bench::new(context(&PILLARS, file), procedure);
     let mut network = Network::default();
     let mute: BTreeSet<&str> = PILLARS.into_iter().filter(|_| random.one_in(8)).collect();
@@ -200,6 +201,17 @@ fn run<P: Procedure>(seed: u64, file: Option<&str>, procedure: P) {
                 reason: "canceled".to_owned(),
             },
         );
+    }
+    if awaits_checksum {
+        let at_ms = bench.now_ms + random.below(5000).cast_signed();
+        let text = "a bad disk".to_owned();
+        let input = match random.below(10) {
+            0 => Input::ExamineFailed { text },
+            _ => Input::Examined {
+                checksum: md5(OURS),
+            },
+        };
+        network.put(at_ms, input);
     }
     for _ in 0..10_000 {
         while heard < bench.sent.len() {
@@ -326,6 +338,10 @@ fn puts() {
         let mut procedure = put_procedure();
         procedure.retries = u32::try_from(seed % 3).unwrap();
         procedure.partial_allowed = seed % 5 != 0;
+        if seed % 4 == 1 {
+            procedure.checksum = None;
+            procedure.examining = true;
+        }
         run(seed, Some("hello.txt"), procedure);
     }
 }
