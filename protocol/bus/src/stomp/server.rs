@@ -25,6 +25,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{
     codec::FrameLimits,
     frame::{FrameWriter, StompCommand},
+    wire::prepare,
 };
 use crate::{
     embedded::{Broker, connection::Connection},
@@ -204,8 +205,8 @@ async fn accept(
         };
         let context = Arc::clone(&context);
         tasks.spawn(async move {
-            // Small frames should not wait for each other; it works without, too.
-            let _ = stream.set_nodelay(true);
+            // It works without, too.
+            let _ = prepare(&stream);
             connection::serve(stream, peer, &context).await;
             drop(place);
         });

@@ -3,9 +3,11 @@
 use std::{io, time::Duration};
 
 use bytes::BytesMut;
+use rustix::net::sockopt;
 use thiserror::Error;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf},
+    net::TcpStream,
     time::{Instant, sleep_until, timeout_at},
 };
 use tokio_util::codec::Decoder;
@@ -24,6 +26,23 @@ const READ_CHUNK: usize = 32 << 10;
 const KEPT_BUFFER: usize = 2 * HIGH_WATER;
 /// A silent peer is given up after this many heart-beat intervals.
 const MISSED_INTERVALS: u32 = 2;
+
+/// A peer that is silent this long is asked by the operating system whether it is still there.
+const KEEP_ALIVE: Duration = Duration::from_secs(60);
+/// How long it may take to answer, and how often it is asked.
+const KEEP_ALIVE_ANSWER: Duration = Duration::from_secs(10);
+const KEEP_ALIVE_ASKED: u32 = 6;
+
+/// Readies a socket: small frames don't wait for each other, and a peer that is gone without a word is noticed
+/// even if it had offered no heart-beats.
+pub(crate) fn prepare(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    sockopt::set_tcp_keepidle(stream, KEEP_ALIVE)?;
+    sockopt::set_tcp_keepintvl(stream, KEEP_ALIVE_ANSWER)?;
+    sockopt::set_tcp_keepcnt(stream, KEEP_ALIVE_ASKED)?;
+    sockopt::set_socket_keepalive(stream, true)?;
+    Ok(())
+}
 
 /// How long a peer may stand still.
 #[derive(Clone, Copy, Debug)]

@@ -14,7 +14,7 @@ use crate::{
         codec::{FrameLimits, StompCodec},
         frame::{Frame, StompCommand},
         heart_beat::HeartBeat,
-        wire::{StallLimits, Wire, WireError},
+        wire::{StallLimits, Wire, WireError, prepare},
     },
 };
 use tokio_util::codec::Encoder;
@@ -37,9 +37,7 @@ pub(super) async fn dial(
     let stream = stream
         .unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut)))
         .map_err(|error| unreachable(error.to_string()))?;
-    stream
-        .set_nodelay(true)
-        .map_err(|error| unreachable(error.to_string()))?;
+    prepare(&stream).map_err(|error| unreachable(error.to_string()))?;
     let stalls = StallLimits {
         read: options.connect_timeout * 3,
         write: options.connect_timeout * 6,

@@ -167,3 +167,13 @@ async fn the_room_that_a_large_frame_took_is_given_back() {
         assert!(!buffer.try_reclaim(KEPT_BUFFER + 1), "{name}");
     }
 }
+
+#[tokio::test]
+async fn a_socket_notices_that_its_peer_has_vanished() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let stream = TcpStream::connect(address).await.unwrap();
+    prepare(&stream).unwrap();
+    assert!(sockopt::socket_keepalive(&stream).unwrap());
+    assert_eq!(sockopt::tcp_keepidle(&stream).unwrap(), KEEP_ALIVE);
+}
