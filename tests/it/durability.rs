@@ -1,4 +1,6 @@
-//! kill -9 of a whole repository while a client puts files: what was reported done is done, and nothing is half done.
+//! kill -9 while a client puts files: what was reported done is done, and nothing is half done.
+
+mod parts;
 
 use std::{
     collections::BTreeMap,

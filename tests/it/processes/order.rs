@@ -23,7 +23,7 @@ fn a_pillar_started_before_its_bus_becomes_ready_later() {
 
 #[test]
 fn pillars_and_alarm_service_outlive_their_bus() {
-    let site = Site::with_timeouts(&["north", "south"], "3s", "60s");
+    let site = Site::with_restless_bus(&["north", "south"]);
     let mut hub = site.start("hub");
     let mut others = ["north", "south", "alarms"].map(|part| site.start(part));
     let file = site.file("a.bin", &noise(31, 100));

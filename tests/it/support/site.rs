@@ -41,6 +41,7 @@ const PORTS: u16 = 20_000;
 pub(crate) struct Site {
     directory: tempfile::TempDir,
     pub(crate) bus_port: u16,
+    bus_url: String,
     pub(crate) exchange_port: u16,
     pillars: Vec<String>,
     identification: String,
@@ -54,15 +55,36 @@ impl Site {
     }
 
     pub(crate) fn with_timeouts(pillars: &[&str], identification: &str, operation: &str) -> Self {
+        Self::make(pillars, identification, operation, |bus| bus)
+    }
+
+    /// All are back at once when the bus is, however often that happens.
+    pub(crate) fn with_restless_bus(pillars: &[&str]) -> Self {
+        Self::make(pillars, "3s", "60s", |bus| {
+            format!("failover:({bus})?maxReconnectDelay=200")
+        })
+    }
+
+    fn make(
+        pillars: &[&str],
+        identification: &str,
+        operation: &str,
+        bus_url: impl FnOnce(String) -> String,
+    ) -> Self {
+        let bus_port = free_port();
         let site = Self {
             directory: tempfile::tempdir().expect("a temporary directory"),
-            bus_port: free_port(),
+            bus_port,
+            bus_url: bus_url(format!("stomp://127.0.0.1:{bus_port}")),
             exchange_port: free_port(),
             pillars: pillars.iter().map(|&pillar| pillar.to_owned()).collect(),
             identification: identification.to_owned(),
             operation: operation.to_owned(),
         };
         site.settings("hub", &site.hub());
+        let alone = |server: String| format!("data = \"var\"\n{server}");
+        site.settings("bus", &alone(site.bus_server()));
+        site.settings("exchange", &alone(site.exchange_server()));
         site.settings("client", &site.client());
         site.settings("alarms", &site.alarms());
         for pillar in &site.pillars {
@@ -75,7 +97,8 @@ impl Site {
         self.directory.path()
     }
 
-    /// The settings directory of a part: `hub` (bus and exchange server), `client`, `alarms`, or a pillar's id.
+    /// The settings directory of a part: `hub` (bus and exchange server), `bus` or `exchange` alone, `client`,
+    /// `alarms`, or a pillar's id.
     pub(crate) fn part(&self, name: &str) -> PathBuf {
         self.path().join(name)
     }
@@ -102,7 +125,7 @@ name = "Test"
 checksum = "MD5"
 require = ["checksum-for-new-file", "checksum-for-destructive"]
 [bus]
-url = "stomp://127.0.0.1:{}"
+url = "{}"
 [timeouts]
 identification = "{}"
 operation = "{}"
@@ -110,7 +133,7 @@ operation = "{}"
 id = "books"
 pillars = ["{}"]
 "#,
-            self.bus_port,
+            self.bus_url,
             self.identification,
             self.operation,
             self.pillars.join("\", \"")
@@ -122,16 +145,21 @@ pillars = ["{}"]
     }
 
     fn servers(&self) -> String {
+        self.bus_server() + &self.exchange_server()
+    }
+
+    fn bus_server(&self) -> String {
+        let port = self.bus_port;
+        format!("[bus_server]\nlisten = [\"127.0.0.1:{port}\"]\n")
+    }
+
+    fn exchange_server(&self) -> String {
         format!(
-            r#"
-[bus_server]
-listen = ["127.0.0.1:{}"]
-[exchange_server]
-listen = "127.0.0.1:{exchange}"
-public_url = "http://127.0.0.1:{exchange}/"
+            r#"[exchange_server]
+listen = "127.0.0.1:{port}"
+public_url = "http://127.0.0.1:{port}/"
 "#,
-            self.bus_port,
-            exchange = self.exchange_port
+            port = self.exchange_port
         )
     }
 
