@@ -165,6 +165,8 @@ impl<S: AsyncRead + AsyncWrite> Wire<S> {
             () = sleep_until(timer.unwrap_or_else(Instant::now)), if timer.is_some() => {
                 self.on_timer()?;
             }
+            // Nothing is to be done here; the caller waits for something else.
+            else => std::future::pending().await,
         }
         Ok(())
     }

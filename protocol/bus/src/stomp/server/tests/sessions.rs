@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::Site;
 use crate::{
     StompLimits,
+    embedded::Command,
     stomp::{
         frame::{Frame, StompCommand},
         testing::Peer,
@@ -352,6 +353,28 @@ async fn a_client_id_is_for_one_live_connection() {
     assert!(String::from_utf8_lossy(&error.body).contains("pillar 1"));
     first.ask(Frame::new(StompCommand::Disconnect)).await;
     site.connect("pillar 1").await;
+}
+
+/// Also without heart-beats, when there is nothing to read, to write or to be reminded of for a while.
+#[tokio::test]
+async fn a_queue_manager_that_is_behind_is_waited_for() {
+    let site = Site::start(StompLimits::default()).await;
+    let mut peer = site.connect("").await;
+    peer.ask(send("/queue/q", "x")).await;
+    let (busy, _events) = site.broker.connect("busy").unwrap().split();
+    let unsubscribe = Command::Unsubscribe {
+        subscription: 1,
+        token: 0,
+    };
+    peer.send(send("/queue/q", "x").with("receipt", "late"))
+        .await;
+    // The server's task finds the channel full whenever it looks.
+    for _ in 0..100 {
+        while busy.try_submit(unsubscribe.clone()) {}
+        tokio::task::yield_now().await;
+    }
+    let receipt = peer.expect(StompCommand::Receipt).await;
+    assert_eq!(receipt.header("receipt-id"), Some("late"));
 }
 
 /// The receipt comes before the end, with work pending and messages unread.
