@@ -37,6 +37,37 @@ pub fn to_stomp(destination: &Destination) -> String {
     format!("{prefix}{}", destination.name())
 }
 
+/// The longest name of a destination, in bytes.
+const MAX_NAME: usize = 255;
+
+/// What is wrong with a destination's name, if anything. Names are 1 to 255 bytes of printable text; refused is
+/// what some bus would read as a pattern, a list or a path, and what a person would not see.
+pub(crate) fn fault_of_name(name: &str) -> Option<&'static str> {
+    let bad_char = |c: char| c.is_control() || matches!(c, ',' | '*' | '>' | '#' | '/');
+    if name.is_empty() || name.len() > MAX_NAME {
+        Some("has not 1 to 255 bytes")
+    } else if name.contains(bad_char) {
+        Some("contains one of , * > # / or a control character")
+    } else if name.starts_with([' ', '.']) || name.ends_with([' ', '.']) {
+        Some("starts or ends with a space or a dot")
+    } else {
+        None
+    }
+}
+
+/// Whether a temporary queue's name is one that others use: `<boot>.<connection>.<name>`, as the queue manager
+/// names a connection's own, or ActiveMQ's `ID:<host>...`. Any other is a connection's own name for its own.
+pub(crate) fn is_remote_id(name: &str) -> bool {
+    if name.contains(':') {
+        return true;
+    }
+    let number = |part: Option<&str>| {
+        part.is_some_and(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let mut parts = name.splitn(3, '.');
+    number(parts.next()) && number(parts.next()) && parts.next().is_some()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,10 +9,7 @@ use super::{
     queue::{Queue, QueueKind},
     unit::{Definition, Entry, QueueId},
 };
-use crate::error::BusError;
-
-/// The longest destination name, in bytes.
-const MAX_NAME: usize = 255;
+use crate::{error::BusError, spelling};
 
 /// Names and what they lead to.
 #[derive(Debug, Default)]
@@ -226,22 +223,17 @@ pub(super) fn definition_of(kind: &QueueKind) -> Option<Definition> {
     }
 }
 
-/// Refuses names that some bus would read as a pattern, a list or a path, and names of the system's own.
+/// Refuses names that are none, and names of the system's own.
 pub(super) fn check_name(name: &str) -> Result<(), BusError> {
-    let bad_char = |c: char| c.is_control() || matches!(c, ',' | '*' | '>' | '#' | '/');
-    let bad_end = |c: char| c == ' ' || c == '.';
-    let problem = if name.is_empty() || name.len() > MAX_NAME {
-        "has not 1 to 255 bytes"
-    } else if name.starts_with('~') {
-        "starts with '~', which is the bus's own"
-    } else if name.contains(bad_char) {
-        "contains one of , * > # / or a control character"
-    } else if name.starts_with(bad_end) || name.ends_with(bad_end) {
-        "starts or ends with a space or a dot"
+    let fault = if name.starts_with('~') {
+        Some("starts with '~', which is the bus's own")
     } else {
-        return Ok(());
+        spelling::fault_of_name(name)
     };
-    Err(BusError::invalid(format!(
-        "destination name '{name}' {problem}"
-    )))
+    match fault {
+        Some(fault) => Err(BusError::invalid(format!(
+            "destination name '{name}' {fault}"
+        ))),
+        None => Ok(()),
+    }
 }

@@ -317,9 +317,8 @@ impl Client {
 
     /// A temporary queue's name as the queue manager knows it. A plain name is one of this connection's own.
     fn own_name(&self, destination: Destination) -> Destination {
-        let is_plain = !destination.name().starts_with(|c: char| c.is_ascii_digit())
-            || destination.name().splitn(3, '.').count() < 3;
-        if destination.kind() == DestinationKind::TemporaryQueue && is_plain {
+        let is_temporary = destination.kind() == DestinationKind::TemporaryQueue;
+        if is_temporary && !spelling::is_remote_id(destination.name()) {
             self.inner.sender.temporary_queue(destination.name())
         } else {
             destination

@@ -253,7 +253,7 @@ impl CommandSender {
     /// # Errors
     /// [`BusError::Closed`] if the queue manager is gone.
     pub async fn submit_all(&self, commands: Vec<Command>) -> Result<(), BusError> {
-        let submission = Submission::Commands {
+        let submission = Submission {
             connection: self.id,
             commands,
         };
@@ -265,7 +265,7 @@ impl CommandSender {
 
     /// Asks without waiting; `false` if the owner of the queues is behind, or gone.
     pub fn try_submit(&self, command: Command) -> bool {
-        let submission = Submission::Commands {
+        let submission = Submission {
             connection: self.id,
             commands: vec![command],
         };

@@ -34,14 +34,11 @@ const MAX_PENDING_BYTES: u64 = 32 << 20;
 /// The wall clock may be set: nothing sleeps longer than this without looking at it.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
-/// What comes to the owner from connections.
+/// What a connection wants.
 #[derive(Debug)]
-pub(crate) enum Submission {
-    /// Somebody wants something.
-    Commands {
-        connection: ConnectionId,
-        commands: Vec<Command>,
-    },
+pub(crate) struct Submission {
+    pub(crate) connection: ConnectionId,
+    pub(crate) commands: Vec<Command>,
 }
 
 /// A new connection.
@@ -159,7 +156,7 @@ impl Owner {
     }
 
     fn submitted(&mut self, submission: Submission) {
-        let Submission::Commands {
+        let Submission {
             connection,
             commands,
         } = submission;

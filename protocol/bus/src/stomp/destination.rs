@@ -4,8 +4,6 @@ use pillarbox_messages::{Destination, DestinationKind};
 
 use crate::{error::BusError, spelling};
 
-/// The longest name, in bytes.
-const MAX_NAME: usize = 255;
 const OWN_TEMPORARY: &str = "/temp-queue/";
 
 /// Reads the value of a `destination` or `reply-to` header. `own` makes the full name of one of the
@@ -34,47 +32,20 @@ pub(crate) fn parse(
 /// How a client spells a destination in its own frames: a temporary queue without the mark of somebody
 /// else's connection is its own.
 pub(crate) fn to_wire(destination: &Destination) -> String {
-    let own =
-        destination.kind() == DestinationKind::TemporaryQueue && !is_remote_id(destination.name());
+    let own = destination.kind() == DestinationKind::TemporaryQueue
+        && !spelling::is_remote_id(destination.name());
     if own {
         return format!("{OWN_TEMPORARY}{}", destination.name());
     }
     spelling::to_stomp(destination)
 }
 
-/// Names are 1 to 255 bytes of printable text. Refused is what some broker gives a meaning to (composites,
-/// wildcards, paths), and what a person would not see.
+/// Refuses a destination whose name is none.
 pub(crate) fn check_name(name: &str, text: &str) -> Result<(), BusError> {
-    if name.is_empty() {
-        return Err(refusal(text, "it has no name"));
+    match spelling::fault_of_name(name) {
+        Some(fault) => Err(refusal(text, &format!("its name {fault}"))),
+        None => Ok(()),
     }
-    if name.len() > MAX_NAME {
-        return Err(refusal(text, "its name is longer than 255 bytes"));
-    }
-    let forbidden = |c: char| matches!(c, ',' | '*' | '>' | '#' | '/') || c.is_control();
-    if let Some(bad) = name.chars().find(|c| forbidden(*c)) {
-        return Err(refusal(text, &format!("its name contains {bad:?}")));
-    }
-    if name.starts_with([' ', '.']) || name.ends_with([' ', '.']) {
-        return Err(refusal(
-            text,
-            "its name starts or ends with a space or a dot",
-        ));
-    }
-    Ok(())
-}
-
-/// `<boot>.<connection>.<name>`, as the queue manager names a connection's temporary queue, or ActiveMQ's
-/// `ID:<host>...`.
-fn is_remote_id(name: &str) -> bool {
-    if name.contains(':') {
-        return true;
-    }
-    let number = |part: Option<&str>| {
-        part.is_some_and(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
-    };
-    let mut parts = name.splitn(3, '.');
-    number(parts.next()) && number(parts.next()) && parts.next().is_some()
 }
 
 fn refusal(text: &str, why: &str) -> BusError {
