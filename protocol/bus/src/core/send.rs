@@ -40,7 +40,7 @@ impl Core {
         }
         let done = self
             .check_message(&message)
-            .and_then(|()| self.check_space(&[&message]));
+            .and_then(|()| self.check_space(&[&message], 0));
         if let Err(error) = done {
             return self.answer(connection, token, Err(error));
         }
@@ -84,8 +84,9 @@ impl Core {
         }
     }
 
-    /// Refuses what there is no room for. Plain subscriptions have their own limits.
-    pub(super) fn check_space(&self, messages: &[&NewMessage]) -> Result<(), BusError> {
+    /// Refuses what there is no room for, with so many bytes more than everybody has. Plain subscriptions have
+    /// their own limits.
+    pub(super) fn check_space(&self, messages: &[&NewMessage], more: u64) -> Result<(), BusError> {
         if let Some(reason) = &self.failed {
             return Err(BusError::SpaceFailed(reason.clone()));
         }
@@ -99,8 +100,9 @@ impl Core {
             }
             wanted = wanted.saturating_add(message.size().saturating_mul(keepers));
         }
-        if wanted > 0 && self.held_bytes.saturating_add(wanted) > self.limits.capacity_bytes {
-            let capacity = self.limits.capacity_bytes;
+        let capacity = self.limits.capacity_bytes;
+        let held = self.held_bytes.saturating_add(wanted);
+        if wanted > 0 && held > capacity.saturating_add(more) {
             let detail = format!("its {capacity} bytes are taken by messages not consumed yet");
             return Err(BusError::NoSpace(detail));
         }
@@ -122,6 +124,13 @@ impl Core {
     fn counts_for_capacity(&self, id: QueueId) -> bool {
         let kind = self.queues.get(&id).map(|queue| &queue.kind);
         kind.is_some_and(|kind| !matches!(kind, QueueKind::Plain { .. }))
+    }
+
+    /// What a message in a queue takes of the capacity.
+    pub(super) fn held_size(&self, queue: QueueId, id: MessageId) -> u64 {
+        let held = self.queues.get(&queue).and_then(|q| q.messages.get(&id));
+        held.filter(|_| self.counts_for_capacity(queue))
+            .map_or(0, |held| held.message.size())
     }
 
     /// Brings a checked message to where it belongs.

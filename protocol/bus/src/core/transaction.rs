@@ -2,13 +2,16 @@
 
 use super::{
     Core,
-    consume::Back,
+    consume::{Back, Flight},
     message::{DeliveryId, NewMessage},
 };
 use crate::{
     embedded::connection::{ConnectionId, Token},
     error::BusError,
 };
+
+/// This part of the capacity is kept for what is sent together with acknowledgements.
+const RESERVE: u64 = 50;
 
 /// What an open transaction has gathered.
 #[derive(Debug, Default)]
@@ -212,7 +215,25 @@ impl Core {
             }
         }
         let sends: Vec<&NewMessage> = transaction.sends.iter().collect();
-        self.check_space(&sends)
+        let consumed: Vec<&Flight> = transaction
+            .acks
+            .iter()
+            .filter_map(|delivery| flights.get(delivery))
+            .collect();
+        self.check_space(&sends, self.room_made(&consumed))
+    }
+
+    /// How much room there is for what is sent together with these acknowledgements, beyond what there is for
+    /// everybody: the room they make and some more. A full space could not be emptied otherwise, since what is in
+    /// it is answered as it is consumed.
+    fn room_made(&self, consumed: &[&Flight]) -> u64 {
+        if consumed.is_empty() {
+            return 0;
+        }
+        let sizes = consumed
+            .iter()
+            .map(|flight| self.held_size(flight.queue, flight.message));
+        sizes.fold(self.limits.capacity_bytes / RESERVE, u64::saturating_add)
     }
 
     /// An open transaction that may take so many more actions.

@@ -146,6 +146,52 @@ fn a_full_space_refuses_sends_and_goes_on_consuming() {
 }
 
 #[test]
+fn a_full_space_can_be_emptied_by_answering() {
+    let mut world = World::with_limits(Limits {
+        capacity_bytes: 100_000,
+        ..Limits::default()
+    });
+    let (a, b) = (world.open(1, "a"), world.open(2, "b"));
+    world.subscribe_durable(b, "news", "answers").unwrap();
+    world.subscribe(a, 1, queue(), 1).unwrap();
+    let body = "x".repeat(1_000);
+    let mut requests = 0;
+    while world.send(b, work(&body)).is_ok() {
+        requests += 1;
+    }
+    let answer = "x".repeat(1_500);
+    assert!(world.send(a, news(&answer)).is_err(), "on its own");
+    for transaction in 0..requests {
+        let delivery = world.delivered_to(a)[0].1;
+        let within = Some(transaction);
+        let answer = news(&answer);
+        world
+            .ask(a, |token| Command::Begin { transaction, token })
+            .unwrap();
+        world
+            .ask(a, |token| Command::Ack {
+                delivery,
+                transaction: within,
+                token,
+            })
+            .unwrap();
+        world
+            .ask(a, |token| Command::Send {
+                message: answer,
+                transaction: within,
+                token,
+            })
+            .unwrap();
+        world
+            .ask(a, |token| Command::Commit { transaction, token })
+            .unwrap();
+        let answered = world.delivered_to(b)[0].1;
+        world.ack(b, answered).unwrap();
+    }
+    assert_eq!(world.core.held_messages(), 0);
+}
+
+#[test]
 fn without_room_for_the_log_only_volatile_messages_are_taken() {
     let mut world = World::new();
     let a = world.open(1, "a");
