@@ -126,9 +126,28 @@ impl Core {
             return;
         };
         let subscriptions: Vec<_> = session.subscriptions.keys().copied().collect();
+        // In one pass: looking for each subscription's own could take long.
+        let flights: Vec<_> = session.flights.keys().copied().collect();
+        for delivery in flights {
+            self.return_flight(connection, delivery, blamed);
+        }
         for subscription in subscriptions {
             self.detach(connection, subscription, blamed);
         }
+    }
+
+    fn return_flight(
+        &mut self,
+        connection: ConnectionId,
+        delivery: DeliveryId,
+        blamed: &BTreeSet<DeliveryId>,
+    ) {
+        let back = if blamed.contains(&delivery) {
+            Back::Counted
+        } else {
+            Back::Uncounted
+        };
+        self.give_back(connection, delivery, back);
     }
 
     /// Ends a subscription: what it has in flight returns; a queue that only it kept alive ends.
@@ -145,12 +164,7 @@ impl Core {
             queue.remove_consumer(connection, subscription);
         }
         for delivery in flights {
-            let back = if blamed.contains(&delivery) {
-                Back::Counted
-            } else {
-                Back::Uncounted
-            };
-            self.give_back(connection, delivery, back);
+            self.return_flight(connection, delivery, blamed);
         }
         let queue = self.queues.get(&queue_id)?;
         if queue.kind.ends_unused() && queue.consumers.is_empty() {
