@@ -88,6 +88,8 @@ pub(crate) struct Limits {
     pub(crate) plain_messages: usize,
     /// The same in bytes.
     pub(crate) plain_bytes: u64,
+    /// The same for all plain subscriptions together.
+    pub(crate) plain_total_bytes: u64,
     /// One message.
     pub(crate) message_bytes: u64,
     /// The messages in one connection's open transactions together, so also one transaction.
@@ -116,6 +118,7 @@ impl Default for Limits {
             capacity_bytes: 512 << 20,
             plain_messages: 10_000,
             plain_bytes: 64 << 20,
+            plain_total_bytes: 512 << 20,
             message_bytes: 17 << 20,
             unit_bytes: 32 << 20,
             transaction_actions: 100_000,
@@ -170,6 +173,8 @@ pub(crate) struct Core {
     timeouts: BTreeSet<(i64, ConnectionId, u64)>,
     /// The sizes of all messages in lasting and passing queues.
     held_bytes: u64,
+    /// The sizes of all messages that wait for plain subscriptions, or are in their hands.
+    plain_bytes: u64,
     held_messages: usize,
     in_flight: usize,
     /// Whether the latest unit was one that nobody waited for.
@@ -198,6 +203,7 @@ impl Core {
             due: BTreeSet::new(),
             timeouts: BTreeSet::new(),
             held_bytes: 0,
+            plain_bytes: 0,
             held_messages: 0,
             in_flight: 0,
             unsynced: false,

@@ -249,12 +249,11 @@ impl Core {
         if let Some(at) = message.expires_at {
             self.expiry.insert((at, place.queue, id));
         }
-        if self.counts_for_capacity(place.queue) {
-            self.held_bytes = self.held_bytes.saturating_add(message.size());
-        }
         if let Some(queue) = self.queues.get_mut(&place.queue) {
             queue.insert(held);
             self.held_messages += 1;
+            let bytes = self.account(place.queue);
+            *bytes = bytes.saturating_add(message.size());
         }
         self.draft.placed(place.queue, id);
     }
@@ -269,9 +268,8 @@ impl Core {
         if let State::Scheduled(at) = held.state {
             self.due.remove(&(at, queue_id, id));
         }
-        if self.counts_for_capacity(queue_id) {
-            self.held_bytes = self.held_bytes.saturating_sub(held.message.size());
-        }
+        let bytes = self.account(queue_id);
+        *bytes = bytes.saturating_sub(held.message.size());
         if held.stored {
             self.draft.write_ack(queue_id, id);
         }
@@ -303,28 +301,64 @@ impl Core {
         }
     }
 
-    /// Closes a plain subscription that does not keep up; `false` if the message has no place any more.
+    /// The sum that a queue's messages are counted in.
+    fn account(&mut self, queue: QueueId) -> &mut u64 {
+        if self.counts_for_capacity(queue) {
+            &mut self.held_bytes
+        } else {
+            &mut self.plain_bytes
+        }
+    }
+
+    /// Closes plain subscriptions that do not keep up; `false` if the message has no place any more.
     fn make_way(&mut self, id: QueueId, message: &QueuedMessage) -> bool {
         let Some(queue) = self.queues.get(&id) else {
             return false;
         };
-        let QueueKind::Plain { topic } = &queue.kind else {
-            return true;
-        };
-        let bytes = queue.bytes.saturating_add(message.size());
-        if queue.messages.len() < self.limits.plain_messages && bytes <= self.limits.plain_bytes {
+        if !matches!(queue.kind, QueueKind::Plain { .. }) {
             return true;
         }
+        let limits = &self.limits;
+        let bytes = queue.bytes.saturating_add(message.size());
+        if queue.messages.len() >= limits.plain_messages || bytes > limits.plain_bytes {
+            let (messages, bytes) = (limits.plain_messages, limits.plain_bytes);
+            self.close_slow(id, format!("{messages} messages or {bytes} bytes"));
+            return false;
+        }
+        let most = limits.plain_total_bytes.saturating_sub(message.size());
+        while self.plain_bytes > most
+            && let Some(slowest) = self.slowest()
+        {
+            let all = self.limits.plain_total_bytes;
+            self.close_slow(slowest, format!("its share of {all} bytes"));
+        }
+        self.queues.contains_key(&id)
+    }
+
+    /// The plain subscription that most waits for.
+    fn slowest(&self) -> Option<QueueId> {
+        let plain = self.queues.iter().filter(|(_, queue)| {
+            matches!(queue.kind, QueueKind::Plain { .. }) && !queue.messages.is_empty()
+        });
+        plain
+            .max_by_key(|(_, queue)| queue.bytes)
+            .map(|(id, _)| *id)
+    }
+
+    fn close_slow(&mut self, id: QueueId, limit: String) {
+        let Some(queue) = self.queues.get(&id) else {
+            return;
+        };
+        let QueueKind::Plain { topic } = &queue.kind else {
+            return;
+        };
         let Counters { slow_consumers, .. } = &mut self.counters;
         *slow_consumers += 1;
         let destination = pillarbox_messages::Destination::topic(topic);
-        let (messages, bytes) = (self.limits.plain_messages, self.limits.plain_bytes);
-        let limit = format!("{messages} messages or {bytes} bytes");
         let reason = BusError::SlowConsumer { destination, limit };
         for consumer in queue.consumers.clone() {
             self.close_subscription(consumer.connection, consumer.subscription, reason.clone());
         }
-        false
     }
 }
 

@@ -9,7 +9,7 @@ use crate::core::{
 };
 
 pub(crate) fn check(core: &Core) {
-    let (mut messages, mut bytes, mut in_flight) = (0, 0, 0);
+    let (mut messages, mut bytes, mut plain, mut in_flight) = (0, 0, 0, 0);
     let (mut due, mut expiry) = (BTreeSet::new(), BTreeSet::new());
     for (queue_id, queue) in &core.queues {
         let mut ready = BTreeSet::new();
@@ -47,7 +47,9 @@ pub(crate) fn check(core: &Core) {
             .map(|held| held.message.size())
             .sum();
         assert_eq!(queue.bytes, size);
-        if !matches!(queue.kind, QueueKind::Plain { .. }) {
+        if matches!(queue.kind, QueueKind::Plain { .. }) {
+            plain += size;
+        } else {
             bytes += size;
         }
         assert!(
@@ -65,7 +67,7 @@ pub(crate) fn check(core: &Core) {
         check_consumers(core, *queue_id, queue);
     }
     assert_eq!((core.held_messages, core.in_flight), (messages, in_flight));
-    assert_eq!(core.held_bytes, bytes);
+    assert_eq!((core.held_bytes, core.plain_bytes), (bytes, plain));
     assert_eq!(core.due, due);
     assert!(core.expiry.is_superset(&expiry));
     let flights: usize = core

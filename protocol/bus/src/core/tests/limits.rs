@@ -2,7 +2,7 @@
 
 use pillarbox_messages::Destination;
 
-use super::{World, news, queue, work};
+use super::{World, message, news, queue, work};
 use crate::{
     BusError,
     core::{Input, Limits, message::NewMessage},
@@ -122,6 +122,38 @@ fn a_plain_subscriber_that_does_not_keep_up_loses_its_subscription_and_nobody_el
     assert_eq!(closed, Some((a, "SLOW-CONSUMER")));
     assert_eq!(world.core.held_messages(), 0);
     assert_eq!(world.core.counters().slow_consumers, 1);
+}
+
+#[test]
+fn of_many_slow_subscribers_the_slowest_goes_when_all_together_hold_too_much() {
+    let mut world = World::with_limits(Limits {
+        plain_total_bytes: 10_000,
+        ..Limits::default()
+    });
+    let names = ["client.1", "client.2", "client.3"];
+    for (number, name) in (1..).zip(names) {
+        let connection = world.open(number, name);
+        world
+            .subscribe(connection, 1, Destination::topic(name), 1)
+            .unwrap();
+    }
+    let sender = world.open(9, "sender");
+    // Nobody comes near a limit of its own.
+    for (name, messages) in [("client.1", 2), ("client.2", 4), ("client.3", 3)] {
+        let to = Destination::topic(name);
+        for _ in 0..messages {
+            let body = "x".repeat(900);
+            world.send(sender, message(to.clone(), &body)).unwrap();
+        }
+    }
+    let closed: Vec<_> = world
+        .told
+        .iter()
+        .filter(|(_, event)| matches!(event, Event::SubscriptionClosed { .. }))
+        .map(|(connection, _)| connection.0)
+        .collect();
+    assert_eq!(closed, [2]);
+    assert_eq!(world.core.held_messages(), 2 + 3);
 }
 
 #[test]
