@@ -11,7 +11,13 @@ use std::{
     },
 };
 
+use bytes::Bytes;
+use futures_util::{Stream, stream};
 use pillarbox_messages::{ChecksumSpec, HexBinary};
+use tokio::{
+    sync::mpsc,
+    task::{JoinError, JoinHandle},
+};
 
 use crate::{digests::Hasher, error::ClientError, validate};
 
@@ -24,10 +30,12 @@ pub(crate) struct Opened {
     pub(crate) checksum: Option<HexBinary>,
 }
 
-/// Up to this length a file is read at once; beyond, it is read while others are asked and the file is offered.
+/// Up to this length a file is read at once; beyond, when its checksum is needed or while it is offered.
 const SMALL_BYTES: u64 = 64 * 1024;
 /// How much is read at once.
 const BUFFER_BYTES: usize = 256 * 1024;
+/// How many pieces may wait to be sent.
+const PIECES_IN_FLIGHT: usize = 4;
 
 /// Opens the file and, if it is small and a spec is given, reads it through for its checksum.
 pub(crate) async fn open(path: &Path, spec: Option<&ChecksumSpec>) -> Result<Opened, ClientError> {
@@ -56,14 +64,81 @@ pub(crate) async fn open(path: &Path, spec: Option<&ChecksumSpec>) -> Result<Ope
 ///
 /// # Errors
 /// What the operating system said, or that the checksum can't be computed.
-pub(crate) async fn examine(file: File, spec: ChecksumSpec) -> Result<HexBinary, String> {
-    let hasher = Hasher::new(&spec).map_err(|error| error.to_string())?;
+pub(crate) async fn examine(
+    file: io::Result<File>,
+    spec: &ChecksumSpec,
+) -> Result<HexBinary, String> {
+    let file = file.map_err(|error| error.to_string())?;
+    let hasher = Hasher::new(spec).map_err(|error| error.to_string())?;
     let stop = StopOnDrop(Arc::default());
     let stopped = Arc::clone(&stop.0);
     let reading = tokio::task::spawn_blocking(move || read_through(&file, hasher, &stopped));
-    match reading.await {
+    outcome(reading.await)
+}
+
+/// What a reading thread has come to.
+pub(crate) fn outcome(read: Result<io::Result<HexBinary>, JoinError>) -> Result<HexBinary, String> {
+    match read {
         Ok(read) => read.map_err(|error| error.to_string()),
         Err(_) => Err("reading was ended".to_owned()),
+    }
+}
+
+/// Reads a file piece by piece for somebody else, computing its checksum meanwhile. Ends early when the pieces are
+/// dropped.
+pub(crate) fn read_hashed(
+    file: File,
+    mut hasher: Hasher,
+) -> (
+    impl Stream<Item = io::Result<Bytes>> + Send + 'static,
+    JoinHandle<io::Result<HexBinary>>,
+) {
+    let (pieces, arriving) = mpsc::channel(PIECES_IN_FLIGHT);
+    let reading = tokio::task::spawn_blocking(move || {
+        let mut place = 0_u64;
+        loop {
+            let piece = match read_piece(&file, place) {
+                Ok(piece) if piece.is_empty() => return Ok(hasher.finish()),
+                Ok(piece) => piece,
+                Err(error) => {
+                    // Whoever sends the pieces has to know why there are no more.
+                    let told = io::Error::new(error.kind(), error.to_string());
+                    return pieces
+                        .blocking_send(Err(told))
+                        .map_or_else(gone, |()| Err(error));
+                }
+            };
+            place = place.saturating_add(piece.len() as u64);
+            // On its way first: it is sent while it is hashed.
+            if pieces.blocking_send(Ok(piece.clone())).is_err() {
+                return gone(());
+            }
+            hasher.update(&piece);
+        }
+    });
+    let next = |mut arriving: mpsc::Receiver<_>| async {
+        let piece = arriving.recv().await?;
+        Some((piece, arriving))
+    };
+    (stream::unfold(arriving, next), reading)
+}
+
+fn gone<E>(_: E) -> io::Result<HexBinary> {
+    Err(io::ErrorKind::BrokenPipe.into())
+}
+
+/// The piece at a place; empty at the end.
+fn read_piece(file: &File, place: u64) -> io::Result<Bytes> {
+    let mut buffer = vec![0; BUFFER_BYTES];
+    loop {
+        match file.read_at(&mut buffer, place) {
+            Ok(count) => {
+                buffer.truncate(count);
+                return Ok(buffer.into());
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::{collections::VecDeque, fs::File, path::PathBuf, time::Duration};
 use pillarbox_bus::{Delivery, Outgoing};
 use pillarbox_component::Component;
 use pillarbox_exchange::ExchangeClient;
-use pillarbox_messages::{ChecksumData, ChecksumSpec, ComponentId, Message};
+use pillarbox_messages::{ChecksumData, ChecksumSpec, ComponentId, HexBinary, Message};
 use pillarbox_settings::Timeouts;
 use tokio::{
     sync::{mpsc, oneshot},
@@ -39,7 +39,7 @@ pub(crate) enum Cargo {
         file: File,
         size: u64,
         address: String,
-        /// The checksum that is computed meanwhile.
+        /// The checksum that is yet to be computed.
         examine: Option<ChecksumSpec>,
     },
     /// A file to be fetched.
@@ -81,7 +81,7 @@ pub(crate) struct ConversationTask<P> {
     /// Messages on their way to the bus; each step's end with what the machine must know of them, if anything.
     sends: JoinSet<Vec<Input>>,
     /// The file on its way to or from the exchange, and being read for its checksum: one of each at most.
-    transfer: JoinSet<Input>,
+    transfer: JoinSet<Vec<Input>>,
     acknowledgements: JoinSet<()>,
     outbox: Outbox,
     timer: Option<Instant>,
@@ -127,7 +127,6 @@ impl<P: Procedure> ConversationTask<P> {
         mut inbox: mpsc::Receiver<Arrived>,
         outcome: oneshot::Sender<Outcome>,
     ) {
-        self.examine();
         self.step(Input::Start);
         while !self.conversation.is_done() {
             self.turn(&mut inbox).await;
@@ -161,7 +160,7 @@ impl<P: Procedure> ConversationTask<P> {
                 }
             }
             Some(moved) = self.transfer.join_next() => match moved {
-                Ok(input) => self.step(input),
+                Ok(inputs) => inputs.into_iter().for_each(|input| self.step(input)),
                 Err(error) => self.step(Input::Abort { reason: format!("the transfer ended: {error}") }),
             },
             () = self.outbox.pass_on() => {}
@@ -221,6 +220,7 @@ impl<P: Procedure> ConversationTask<P> {
             Action::SetTimer { at_ms } => self.timer = Some(self.instant(at_ms)),
             Action::ClearTimer => self.timer = None,
             Action::Emit(event) => self.emit(*event),
+            Action::Examine => self.examine(),
             Action::OfferFile => self.offer(),
             Action::Download { expected } => self.download(expected),
             Action::RemoveOffer => self.leftover = true,
@@ -292,28 +292,19 @@ impl<P: Procedure> ConversationTask<P> {
 
     /// Begins to compute the file's checksum, if that is wanted.
     fn examine(&mut self) {
-        let Cargo::Outbound { file, examine, .. } = &self.cargo else {
+        let Cargo::Outbound { file, examine, .. } = &mut self.cargo else {
             return;
         };
-        let Some(spec) = examine.clone() else { return };
-        let component = self.surroundings.component.clone();
+        let Some(spec) = examine.take() else { return };
         let (file, stop) = (file.try_clone(), self.stop.clone());
-        let examining = async move {
-            let file = file.map_err(|error| error.to_string())?;
-            let checksum_value = source::examine(file, spec.clone()).await?;
-            Ok(ChecksumData {
-                checksum_spec: spec,
-                checksum_value,
-                calculation_timestamp: component.timestamp(),
-            })
-        };
+        let component = self.surroundings.component.clone();
         self.transfer.spawn(async move {
-            let ended = || Err("reading was ended".to_owned());
+            let examining = source::examine(file, &spec);
             let examined = stop.run_until_cancelled_owned(examining).await;
-            match examined.unwrap_or_else(ended) {
-                Ok(checksum) => Input::Examined { checksum },
+            vec![match examined.unwrap_or_else(|| Err(ENDED.to_owned())) {
+                Ok(value) => examined_as(&component, spec, value),
                 Err(text) => Input::ExamineFailed { text },
-            }
+            }]
         });
     }
 
@@ -322,21 +313,27 @@ impl<P: Procedure> ConversationTask<P> {
             file,
             size,
             address,
-            ..
-        } = &self.cargo
+            examine,
+        } = &mut self.cargo
         else {
             return self.step(Input::OfferReady);
         };
         let exchange = self.surroundings.exchange.clone();
-        let offering = transfer::offer(exchange, file.try_clone(), *size, address.clone());
+        let component = self.surroundings.component.clone();
+        let spec = examine.take();
+        let (file, size, address) = (file.try_clone(), *size, address.clone());
         let stop = self.stop.clone();
         self.transfer.spawn(async move {
-            let stopped = || Input::OfferFailed {
-                text: "the transfer was ended".to_owned(),
-            };
-            stop.run_until_cancelled_owned(offering)
-                .await
-                .unwrap_or_else(stopped)
+            let offering = transfer::offer(exchange, file, size, address, spec.as_ref());
+            let offered = stop.run_until_cancelled_owned(offering).await;
+            match offered.unwrap_or_else(|| Err(ENDED.to_owned())) {
+                Ok(checksum) => {
+                    let examined = spec.zip(checksum);
+                    let examined = examined.map(|(spec, it)| examined_as(&component, spec, it));
+                    examined.into_iter().chain([Input::OfferReady]).collect()
+                }
+                Err(text) => vec![Input::OfferFailed { text }],
+            }
         });
     }
 
@@ -350,13 +347,10 @@ impl<P: Procedure> ConversationTask<P> {
         };
         let exchange = self.surroundings.exchange.clone();
         let (address, target) = (address.clone(), target.clone());
-        self.transfer.spawn(transfer::fetch(
-            exchange,
-            address,
-            target,
-            expected,
-            self.stop.clone(),
-        ));
+        let stop = self.stop.clone();
+        let fetching =
+            async move { vec![transfer::fetch(exchange, address, target, expected, stop).await] };
+        self.transfer.spawn(fetching);
     }
 
     /// Ends what still goes on, and leaves nothing on the exchange, nor a message that nobody acknowledges.
@@ -399,6 +393,19 @@ impl<P: Procedure> ConversationTask<P> {
         );
     }
 }
+
+/// A checksum that was computed just now.
+fn examined_as(component: &Component, spec: ChecksumSpec, value: HexBinary) -> Input {
+    Input::Examined {
+        checksum: ChecksumData {
+            checksum_spec: spec,
+            checksum_value: value,
+            calculation_timestamp: component.timestamp(),
+        },
+    }
+}
+
+const ENDED: &str = "the transfer was ended";
 
 async fn expired(timer: Option<Instant>) {
     match timer {

@@ -8,7 +8,7 @@ use std::{
 
 use bytes::Bytes;
 use pillarbox_exchange::{Download, ExchangeClient, ExchangeError};
-use pillarbox_messages::{CorrelationId, HexBinary};
+use pillarbox_messages::{ChecksumSpec, CorrelationId, HexBinary};
 use thiserror::Error;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -16,28 +16,40 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     conversation::{Expected, Input},
     digests::Hasher,
+    source,
 };
 
-/// Lays an open file on the exchange.
+/// Lays an open file on the exchange. With a spec its checksum is computed on the way, so that the file is read
+/// only once.
+///
+/// # Errors
+/// Why it does not lie there now.
 pub(crate) async fn offer(
     exchange: ExchangeClient,
     file: io::Result<File>,
     size: u64,
     address: String,
-) -> Input {
-    let sent = match file {
-        Ok(file) => exchange
-            .put_open_file(&address, file)
-            .await
-            .map_err(|it| it.to_string()),
-        Err(error) => Err(error.to_string()),
+    spec: Option<&ChecksumSpec>,
+) -> Result<Option<HexBinary>, String> {
+    let file = file.map_err(|error| error.to_string())?;
+    let (sent, checksum) = match spec {
+        None => (exchange.put_open_file(&address, file).await, None),
+        Some(spec) => {
+            let hasher = Hasher::new(spec).map_err(|error| error.to_string())?;
+            let (pieces, reading) = source::read_hashed(file, hasher);
+            let sent = exchange.put_stream(&address, pieces, Some(size)).await;
+            (sent, Some(reading))
+        }
     };
-    match sent {
-        Ok(sent) if sent == size => Input::OfferReady,
-        Ok(sent) => Input::OfferFailed {
-            text: format!("it changed from {size} to {sent} bytes while being put"),
-        },
-        Err(text) => Input::OfferFailed { text },
+    let sent = sent.map_err(|error| error.to_string())?;
+    if sent != size {
+        return Err(format!(
+            "it changed from {size} to {sent} bytes while being put"
+        ));
+    }
+    match checksum {
+        None => Ok(None),
+        Some(reading) => source::outcome(reading.await).map(Some),
     }
 }
 

@@ -54,6 +54,9 @@ impl<P: Procedure> Conversation<P> {
             return ignored("a second answer", out);
         }
         if code == ResponseCode::DuplicateFileFailure && self.procedure.awaits_checksum() {
+            if self.held.is_empty() {
+                out.push(Action::Examine);
+            }
             return self.held.push((message.clone(), reply_address));
         }
         state.outstanding.remove(&from);

@@ -27,8 +27,8 @@ pub trait Procedure: Clone + Debug + Send + 'static {
     /// Keeps what a ready contributor's response says.
     fn identified(&mut self, _from: &ComponentId, _response: &Message) {}
 
-    /// Whether the checksum of the file is still being computed: no answer is judged by it and nobody is asked
-    /// to perform before it is known.
+    /// Whether the checksum of the file is yet to be computed: no answer is judged by it and nobody is asked to
+    /// perform before it is known.
     fn awaits_checksum(&self) -> bool {
         false
     }

@@ -28,7 +28,7 @@ pub struct PutFileProcedure {
     pub checksum: Option<ChecksumData>,
     /// Its default checksum, if that is another one and known: pillars tell theirs of an existing file.
     pub default_checksum: Option<ChecksumData>,
-    /// Whether its default checksum is still being computed.
+    /// Whether its default checksum is yet to be computed: on the way to the exchange, or when an answer needs it.
     pub examining: bool,
     /// The checksum that pillars are asked to answer with.
     pub request_checksum: Option<ChecksumSpec>,

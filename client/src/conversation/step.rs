@@ -109,7 +109,10 @@ pub enum Action {
     ClearTimer,
     /// Tell the caller.
     Emit(Box<Event>),
-    /// Lay the file on the exchange and say [`Input::OfferReady`] or [`Input::OfferFailed`].
+    /// Read the file through and say [`Input::Examined`] or [`Input::ExamineFailed`].
+    Examine,
+    /// Lay the file on the exchange and say [`Input::OfferReady`] or [`Input::OfferFailed`]; if its checksum is
+    /// still awaited and not being computed, say that too.
     OfferFile,
     /// Remove from the exchange what this conversation has, or might have, laid there. Nothing is awaited.
     RemoveOffer,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use pillarbox_bus::Outgoing;
 use pillarbox_exchange::{AddressPolicy, ExchangeClient, OfferSpace, client};
 use pillarbox_messages::{
-    CorrelationId, Destination, Header, IdentifyPillarsForPutFileResponse, Message,
+    ChecksumType, CorrelationId, Destination, Header, IdentifyPillarsForPutFileResponse, Message,
     ProtocolVersion, ResponseCode, ResponseInfo,
 };
 
@@ -20,7 +20,9 @@ use super::{
     stand_in::Temper,
 };
 use crate::{
-    Client, ClientError, ClientOptions, EventKind, GetFile, conversation::Input, source,
+    Client, ClientError, ClientOptions, EventKind, GetFile,
+    digests::{Hasher, plain_spec},
+    source as reading,
     transfer::offer,
 };
 
@@ -280,12 +282,41 @@ async fn a_canceled_download_leaves_nothing() {
 async fn a_file_that_changes_while_it_is_put() {
     let site = Site::start().await;
     let path = source(&site, b"hello, world");
-    let opened = source::open(&path, None).await.unwrap();
-    std::fs::write(&path, "hello, world, and more").unwrap();
+    let spec = plain_spec(ChecksumType::Md5);
+    for spec in [None, Some(&spec)] {
+        std::fs::write(&path, "hello, world").unwrap();
+        let opened = reading::open(&path, None).await.unwrap();
+        std::fs::write(&path, "hello, world, and more").unwrap();
+        let address = OfferSpace::new(&site.base).address_for("hello.txt");
+        let (file, exchange) = (Ok(opened.file), site.exchange.clone());
+        let offered = offer(exchange, file, opened.size, address, spec).await;
+        let text = offered.unwrap_err();
+        assert!(text.contains("12") && text.contains("22"), "{text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_checksum_computed_on_the_way_is_that_of_the_file() {
+    let site = Site::start().await;
+    let content = b"0123456789".repeat(100_000);
+    let path = source(&site, &content);
+    let spec = plain_spec(ChecksumType::Sha1);
+    let opened = reading::open(&path, Some(&spec)).await.unwrap();
+    assert_eq!(opened.checksum, None, "it is large");
     let address = OfferSpace::new(&site.base).address_for("hello.txt");
-    let offering = offer(site.exchange.clone(), Ok(opened.file), opened.size, address);
-    let Input::OfferFailed { text } = offering.await else {
-        panic!("it was offered")
-    };
-    assert!(text.contains("from 12 to 22 bytes"), "{text}");
+    let (read, exchange) = (opened.file.try_clone(), site.exchange.clone());
+    let offered = offer(
+        exchange,
+        Ok(opened.file),
+        opened.size,
+        address.clone(),
+        Some(&spec),
+    );
+    let on_the_way = offered.await.unwrap().unwrap();
+    let mut hasher = Hasher::new(&spec).unwrap();
+    hasher.update(&content);
+    assert_eq!(on_the_way, hasher.finish());
+    assert_eq!(reading::examine(read, &spec).await.unwrap(), on_the_way);
+    let download = site.exchange.get(&address).await.unwrap();
+    assert_eq!(download.bytes(content.len()).await.unwrap(), content);
 }

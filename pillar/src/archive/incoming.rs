@@ -1,6 +1,10 @@
 //! A file on its way in.
 
-use std::path::PathBuf;
+use std::{
+    path::PathBuf,
+    sync::mpsc::{Receiver, sync_channel},
+    thread,
+};
 
 use bytes::Bytes;
 use tokio::{sync::mpsc, task::JoinHandle};
@@ -11,7 +15,7 @@ use crate::digests::{Checksums, Digests, Spec};
 /// A file whose bytes are being received; dropped before [`finish`](Self::finish), it leaves nothing.
 ///
 /// The first bytes are held in memory, so that a small file costs the disk one visit, when it is
-/// published. A larger file goes to one blocking task that hashes and writes while the next bytes
+/// published. A larger file goes to one thread that writes and one that hashes, while the next bytes
 /// are received.
 #[derive(Debug)]
 pub struct IncomingFile {
@@ -224,21 +228,37 @@ impl Stream {
     }
 }
 
-fn write_parts(
-    mut temp: TempFile,
-    mut parts: mpsc::Receiver<Part>,
-    mut digests: Digests,
-) -> Written {
-    while let Some(part) = parts.blocking_recv() {
-        match part {
-            Part::Bytes(bytes) => {
-                temp.write(&bytes)?;
-                digests.update(&bytes);
+/// Writes, while another thread hashes: neither waits for the other but at the end.
+fn write_parts(mut temp: TempFile, mut parts: mpsc::Receiver<Part>, digests: Digests) -> Written {
+    thread::scope(|scope| {
+        let (pieces, arriving) = sync_channel(PARTS_IN_FLIGHT);
+        let hashing = thread::Builder::new()
+            .name("hashing".to_owned())
+            .spawn_scoped(scope, move || hash_pieces(&arriving, digests))
+            .map_err(|_| ArchiveError::Interrupted)?;
+        while let Some(part) = parts.blocking_recv() {
+            match part {
+                Part::Bytes(bytes) => {
+                    // It listens until it has panicked, which shows at the end.
+                    _ = pieces.send(bytes.clone());
+                    temp.write(&bytes)?;
+                }
+                Part::End => {
+                    drop(pieces);
+                    let checksums = hashing.join().map_err(|_| ArchiveError::Interrupted)?;
+                    return Ok((temp, checksums));
+                }
             }
-            Part::End => return Ok((temp, digests.finish())),
         }
+        Err(ArchiveError::Interrupted)
+    })
+}
+
+fn hash_pieces(pieces: &Receiver<Bytes>, mut digests: Digests) -> Checksums {
+    while let Ok(bytes) = pieces.recv() {
+        digests.update(&bytes);
     }
-    Err(ArchiveError::Interrupted)
+    digests.finish()
 }
 
 /// Bytes held in memory before a file goes to the disk: what one pass of hashing may cost an async

@@ -38,7 +38,7 @@ fn requests_wait_for_the_offer_and_for_the_checksum() {
         let mut bench = put_examining(&["north", "south"]);
         bench.hear(put_identify("north", POSITIVE));
         bench.hear(put_identify("south", POSITIVE));
-        assert_eq!(bench.offered, 1, "it is offered while it is read");
+        assert_eq!((bench.offered, bench.examined), (1, 0), "read on the way");
         let [first, second] = inputs;
         bench.step(first);
         assert_eq!(requested(&bench), []);
@@ -54,8 +54,10 @@ fn requests_wait_for_the_offer_and_for_the_checksum() {
 fn an_existing_file_is_judged_once_the_checksum_is_known() {
     for (existing, last, offered) in [(OURS, "COMPLETE", 0), (OTHERS, "FAILED", 0)] {
         let mut bench = put_examining(&["north"]);
+        assert_eq!(bench.examined, 0, "nobody needs to know yet");
         bench.hear(put_duplicate("north", Some(md5(existing))));
         bench.hear(put_duplicate("north", Some(md5(OTHERS))));
+        assert_eq!(bench.examined, 1);
         assert_eq!(bench.trace(), ["IDENTIFY_REQUEST_SENT"]);
         bench.step(examined());
         assert_eq!((bench.last(), bench.offered), (last.to_owned(), offered));

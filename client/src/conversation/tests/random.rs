@@ -188,7 +188,7 @@ impl Network {
 /// Runs one conversation against peers and a network made from a seed.
 fn run<P: Procedure>(seed: u64, file: Option<&str>, procedure: P) {
     let mut random = Random(seed);
-    let awaits_checksum = procedure.awaits_checksum();
+    let mut unexamined = procedure.awaits_checksum();
     let mut bench = Bench::new(context(&PILLARS, file), procedure);
     let mut network = Network::default();
     let mute: BTreeSet<&str> = PILLARS.into_iter().filter(|_| random.one_in(8)).collect();
@@ -201,17 +201,6 @@ fn run<P: Procedure>(seed: u64, file: Option<&str>, procedure: P) {
                 reason: "canceled".to_owned(),
             },
         );
-    }
-    if awaits_checksum {
-        let at_ms = bench.now_ms + random.below(5000).cast_signed();
-        let text = "a bad disk".to_owned();
-        let input = match random.below(10) {
-            0 => Input::ExamineFailed { text },
-            _ => Input::Examined {
-                checksum: md5(OURS),
-            },
-        };
-        network.put(at_ms, input);
     }
     for _ in 0..10_000 {
         while heard < bench.sent.len() {
@@ -235,6 +224,11 @@ fn run<P: Procedure>(seed: u64, file: Option<&str>, procedure: P) {
                 let text = "lost".to_owned();
                 network.put(bench.now_ms, Input::SendFailed { contributor, text });
             }
+        }
+        if unexamined && bench.examined + bench.offered > 0 {
+            unexamined = false;
+            let at_ms = bench.now_ms + random.below(5000).cast_signed();
+            network.put(at_ms, examined(&mut random));
         }
         while offered < bench.offered {
             offered += 1;
@@ -272,6 +266,17 @@ fn run<P: Procedure>(seed: u64, file: Option<&str>, procedure: P) {
         }
     }
     check(seed, &bench, &mute);
+}
+
+/// What comes of reading the file.
+fn examined(random: &mut Random) -> Input {
+    if random.one_in(10) {
+        let text = "a bad disk".to_owned();
+        return Input::ExamineFailed { text };
+    }
+    Input::Examined {
+        checksum: md5(OURS),
+    }
 }
 
 fn check<P: Procedure>(seed: u64, bench: &Bench<P>, mute: &BTreeSet<&str>) {
