@@ -165,6 +165,7 @@ impl Client {
         Ok(Cargo::Outbound {
             file: opened.file,
             size: opened.size,
+            content: opened.content,
             address,
             examine: spec.filter(|_| procedure.examining),
         })

@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io,
+    io::{self, Read as _},
     os::unix::fs::FileExt as _,
     path::Path,
     sync::{
@@ -28,6 +28,8 @@ pub(crate) struct Opened {
     pub(crate) size: u64,
     /// Of a small file, if it was asked for; a large one is for [`examine`].
     pub(crate) checksum: Option<HexBinary>,
+    /// All of a small file.
+    pub(crate) content: Option<Bytes>,
 }
 
 /// Up to this length a file is read at once; beyond, when its checksum is needed or while it is offered.
@@ -37,7 +39,7 @@ const BUFFER_BYTES: usize = 256 * 1024;
 /// How many pieces may wait to be sent.
 const PIECES_IN_FLIGHT: usize = 4;
 
-/// Opens the file and, if it is small and a spec is given, reads it through for its checksum.
+/// Opens the file; a small one is read at once, and its checksum computed if a spec is given.
 pub(crate) async fn open(path: &Path, spec: Option<&ChecksumSpec>) -> Result<Opened, ClientError> {
     let path = path.to_path_buf();
     let hasher = spec.map(Hasher::new).transpose()?;
@@ -48,13 +50,30 @@ pub(crate) async fn open(path: &Path, spec: Option<&ChecksumSpec>) -> Result<Ope
             source,
         };
         let size = file.metadata().map_err(error)?.len();
-        let hasher = hasher.filter(|_| size <= SMALL_BYTES);
-        let read = |hasher| read_through(&file, hasher, &AtomicBool::new(false));
-        let checksum = hasher.map(read).transpose().map_err(error)?;
+        if size > SMALL_BYTES {
+            return Ok(Opened {
+                file,
+                size,
+                checksum: None,
+                content: None,
+            });
+        }
+        let mut content = Vec::new();
+        // One byte more would show that it grows.
+        let limit = SMALL_BYTES.saturating_add(1);
+        (&file)
+            .take(limit)
+            .read_to_end(&mut content)
+            .map_err(error)?;
+        let checksum = hasher.map(|mut hasher| {
+            hasher.update(&content);
+            hasher.finish()
+        });
         Ok(Opened {
             file,
-            size,
+            size: content.len() as u64,
             checksum,
+            content: Some(content.into()),
         })
     });
     opening.await.unwrap_or(Err(ClientError::Closed))

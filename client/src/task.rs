@@ -2,6 +2,7 @@
 
 use std::{collections::VecDeque, fs::File, path::PathBuf, time::Duration};
 
+use bytes::Bytes;
 use pillarbox_bus::{Delivery, Outgoing};
 use pillarbox_component::Component;
 use pillarbox_exchange::ExchangeClient;
@@ -19,7 +20,8 @@ use crate::{
     conversation::{Action, Conversation, Expected, Input, Procedure},
     event::{Event, Outcome},
     mediator::{Arrived, Mediator, acknowledge},
-    source, transfer,
+    source,
+    transfer::{self, Offered},
 };
 
 /// How many events may wait for the reader.
@@ -38,6 +40,8 @@ pub(crate) enum Cargo {
     Outbound {
         file: File,
         size: u64,
+        /// All of it, if it is small.
+        content: Option<Bytes>,
         address: String,
         /// The checksum that is yet to be computed.
         examine: Option<ChecksumSpec>,
@@ -312,6 +316,7 @@ impl<P: Procedure> ConversationTask<P> {
         let Cargo::Outbound {
             file,
             size,
+            content,
             address,
             examine,
         } = &mut self.cargo
@@ -321,10 +326,14 @@ impl<P: Procedure> ConversationTask<P> {
         let exchange = self.surroundings.exchange.clone();
         let component = self.surroundings.component.clone();
         let spec = examine.take();
-        let (file, size, address) = (file.try_clone(), *size, address.clone());
+        let (size, address) = (*size, address.clone());
+        let cargo = match content.take() {
+            Some(content) => Ok(Offered::Small(content)),
+            None => file.try_clone().map(Offered::Large),
+        };
         let stop = self.stop.clone();
         self.transfer.spawn(async move {
-            let offering = transfer::offer(exchange, file, size, address, spec.as_ref());
+            let offering = transfer::offer(exchange, cargo, size, address, spec.as_ref());
             let offered = stop.run_until_cancelled_owned(offering).await;
             match offered.unwrap_or_else(|| Err(ENDED.to_owned())) {
                 Ok(checksum) => {

@@ -19,22 +19,32 @@ use crate::{
     source,
 };
 
-/// Lays an open file on the exchange. With a spec its checksum is computed on the way, so that the file is read
+/// A file to be laid on the exchange.
+#[derive(Debug)]
+pub(crate) enum Offered {
+    /// All of it, read already, and its checksum computed if it was wanted.
+    Small(Bytes),
+    /// To be read.
+    Large(File),
+}
+
+/// Lays a file on the exchange. With a spec its checksum is computed on the way, so that the file is read
 /// only once.
 ///
 /// # Errors
 /// Why it does not lie there now.
 pub(crate) async fn offer(
     exchange: ExchangeClient,
-    file: io::Result<File>,
+    offered: io::Result<Offered>,
     size: u64,
     address: String,
     spec: Option<&ChecksumSpec>,
 ) -> Result<Option<HexBinary>, String> {
-    let file = file.map_err(|error| error.to_string())?;
-    let (sent, checksum) = match spec {
-        None => (exchange.put_open_file(&address, file).await, None),
-        Some(spec) => {
+    let offered = offered.map_err(|error| error.to_string())?;
+    let (sent, checksum) = match (offered, spec) {
+        (Offered::Small(content), _) => (exchange.put_bytes(&address, content).await, None),
+        (Offered::Large(file), None) => (exchange.put_open_file(&address, file).await, None),
+        (Offered::Large(file), Some(spec)) => {
             let hasher = Hasher::new(spec).map_err(|error| error.to_string())?;
             let (pieces, reading) = source::read_hashed(file, hasher);
             let sent = exchange.put_stream(&address, pieces, Some(size)).await;

@@ -11,9 +11,13 @@ mod put_file;
 use std::future::Future;
 
 use pillarbox_component::{Received, alarms::FailureKind};
-use pillarbox_messages::Message;
+use pillarbox_messages::{CollectionId, FileId, Header, Message, Operation};
 
-use crate::{context::Context, index::OperationKey, refusal::Refusal};
+use crate::{
+    context::Context,
+    index::{OperationKey, Remembered},
+    refusal::Refusal,
+};
 
 /// What comes of a request: the answer, and why it is not the one that was hoped for.
 #[derive(Debug)]
@@ -33,7 +37,7 @@ trait Handler {
     fn check(
         context: &Context,
         request: &Self::Request,
-    ) -> impl Future<Output = Result<Self::Accepted, Refusal>> + Send;
+    ) -> impl Future<Output = Result<Checked<Self::Accepted>, Refusal>> + Send;
 
     /// What is told once the checks have passed.
     fn progress(context: &Context, request: &Self::Request, accepted: &Self::Accepted) -> Message;
@@ -48,6 +52,14 @@ trait Handler {
 
     /// Adds to a refusing answer what only this operation has.
     fn refused(_refusal: &Refusal, _answer: &mut Message) {}
+}
+
+/// What the checks have come to.
+enum Checked<T> {
+    /// The operation may be performed.
+    Accepted(T),
+    /// The very same request was carried out before; this was the answer. Nothing is done again.
+    Done(Box<Message>),
 }
 
 /// Where a request came from, for the audit trail.
@@ -95,14 +107,9 @@ pub(crate) async fn operate(
         certificate: received.certificate.clone(),
     };
     match &received.message {
-        Message::PutFileRequest(it) => match repeated(context, &received.message).await {
-            Ok(Some(message)) => Some(Answer {
-                message,
-                refusal: None,
-            }),
-            Ok(None) => run::<put_file::PutFile>(context, &origin, it, progress).await,
-            Err(refusal) => refuse(context, &received.message, refusal, |_, _| {}),
-        },
+        Message::PutFileRequest(it) => {
+            run::<put_file::PutFile>(context, &origin, it, progress).await
+        }
         Message::GetFileRequest(it) => {
             run::<get_file::GetFile>(context, &origin, it, progress).await
         }
@@ -128,7 +135,8 @@ async fn run<H: Handler>(
     progress: &impl Progress,
 ) -> Option<Answer> {
     let result = match H::check(context, request).await {
-        Ok(accepted) => {
+        Ok(Checked::Done(message)) => Ok(*message),
+        Ok(Checked::Accepted(accepted)) => {
             progress
                 .send(H::progress(context, request, &accepted))
                 .await;
@@ -160,29 +168,26 @@ fn refuse(
     })
 }
 
-/// The final response to an operation that was done before, if this request is a repeat of it.
-async fn repeated(context: &Context, request: &Message) -> Result<Option<Message>, Refusal> {
-    let header = request.header();
-    let about = (
-        &header.collection_id,
-        request.file_id(),
-        request.message_type().operation(),
-    );
-    let (Some(collection), Some(file_id), Some(operation)) = about else {
-        return Ok(None);
-    };
-    let key = OperationKey {
-        from: header.from.clone(),
-        correlation: header.correlation_id.clone(),
+/// The key under which an operation is remembered.
+fn operation_key(
+    request: &Header,
+    operation: Operation,
+    collection: &CollectionId,
+    file_id: &FileId,
+) -> OperationKey {
+    OperationKey {
+        from: request.from.clone(),
+        correlation: request.correlation_id.clone(),
         operation,
         collection: collection.clone(),
         file_id: file_id.clone(),
-    };
-    let Some(remembered) = context.index.remembered(&key).await? else {
-        return Ok(None);
-    };
+    }
+}
+
+/// A remembered final response, for the same request come again.
+fn again(context: &Context, request: &Header, remembered: &Remembered) -> Result<Message, Refusal> {
     let mut response = Message::from_xml(&remembered.response).map_err(Refusal::unexpected)?;
     // The requester may listen elsewhere by now.
-    *response.header_mut() = context.response_header(header);
-    Ok(Some(response))
+    *response.header_mut() = context.response_header(request);
+    Ok(response)
 }

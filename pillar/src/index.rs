@@ -30,7 +30,7 @@ use tokio::sync::{mpsc, oneshot};
 pub use self::{
     error::IndexError,
     records::{
-        AuditEntry, AuditEvent, FileRow, ListQuery, OperationKey, Page, Position, PutDone,
+        AuditEntry, AuditEvent, FileRow, ListQuery, OperationKey, Page, Position, Prior, PutDone,
         PutRecord, Remember, Remembered,
     },
 };
@@ -141,14 +141,20 @@ impl Index {
             .await
     }
 
-    /// How an operation ended, if it was done.
+    /// What is known before an operation on a file is performed: how the same operation ended, if it was done,
+    /// and the file's row. One look, since every look costs a thread's turn.
     ///
     /// # Errors
     /// The database fails.
-    pub async fn remembered(&self, key: &OperationKey) -> Result<Option<Remembered>, IndexError> {
+    pub async fn prior(&self, key: &OperationKey) -> Result<Prior, IndexError> {
         let key = key.clone();
-        self.read(move |connection| reader::remembered_response(connection, &key))
-            .await
+        self.read(move |connection| {
+            Ok(Prior {
+                done: reader::remembered_response(connection, &key)?,
+                row: reader::find(connection, &key.collection, &key.file_id)?,
+            })
+        })
+        .await
     }
 
     /// Files in the order in which they were stored; bounds are inclusive.

@@ -23,7 +23,7 @@ use crate::{
     Client, ClientError, ClientOptions, EventKind, GetFile,
     digests::{Hasher, plain_spec},
     source as reading,
-    transfer::offer,
+    transfer::{Offered, offer},
 };
 
 const SHORT: Duration = Duration::from_millis(1500);
@@ -288,7 +288,7 @@ async fn a_file_that_changes_while_it_is_put() {
         let opened = reading::open(&path, None).await.unwrap();
         std::fs::write(&path, "hello, world, and more").unwrap();
         let address = OfferSpace::new(&site.base).address_for("hello.txt");
-        let (file, exchange) = (Ok(opened.file), site.exchange.clone());
+        let (file, exchange) = (Ok(Offered::Large(opened.file)), site.exchange.clone());
         let offered = offer(exchange, file, opened.size, address, spec).await;
         let text = offered.unwrap_err();
         assert!(text.contains("12") && text.contains("22"), "{text}");
@@ -307,7 +307,7 @@ async fn a_checksum_computed_on_the_way_is_that_of_the_file() {
     let (read, exchange) = (opened.file.try_clone(), site.exchange.clone());
     let offered = offer(
         exchange,
-        Ok(opened.file),
+        Ok(Offered::Large(opened.file)),
         opened.size,
         address.clone(),
         Some(&spec),

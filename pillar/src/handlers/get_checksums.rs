@@ -8,7 +8,7 @@ use pillarbox_messages::{
     results::ChecksumsWriter,
 };
 
-use super::{Handler, Origin};
+use super::{Checked, Handler, Origin};
 use crate::{
     checks::{self, asked_address},
     context::{Context, accepted, completed, identified},
@@ -58,7 +58,10 @@ impl Handler for GetChecksums {
     type Request = GetChecksumsRequest;
     type Accepted = Accepted;
 
-    async fn check(context: &Context, request: &GetChecksumsRequest) -> Result<Accepted, Refusal> {
+    async fn check(
+        context: &Context,
+        request: &GetChecksumsRequest,
+    ) -> Result<Checked<Accepted>, Refusal> {
         let collection = checks::collection(context, &request.header)?;
         checks::pillar(context, request.pillar_id.as_ref())?;
         let spec = checks::requested_spec(request.checksum_request_for_existing_file.as_ref())?
@@ -74,19 +77,19 @@ impl Handler for GetChecksums {
                 checks::file_id(context, id)?;
                 let row = checks::known(context, collection, id).await?;
                 let listing = Listing::single(collection, row, interval, Order::Calculated);
-                Ok(Accepted {
+                Ok(Checked::Accepted(Accepted {
                     listing,
                     spec,
                     single: true,
-                })
+                }))
             }
             FileIds::All => {
                 let listing = Listing::all(collection, interval, Order::Calculated, limit);
-                Ok(Accepted {
+                Ok(Checked::Accepted(Accepted {
                     listing,
                     spec,
                     single: false,
-                })
+                }))
             }
         }
     }

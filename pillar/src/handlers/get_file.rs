@@ -5,7 +5,7 @@ use pillarbox_messages::{
     IdentifyPillarsForGetFileRequest, IdentifyPillarsForGetFileResponse, Message, ResponseCode,
 };
 
-use super::{Handler, Origin};
+use super::{Checked, Handler, Origin};
 use crate::{
     archive::StoredFile,
     checks,
@@ -46,7 +46,10 @@ impl Handler for GetFile {
     type Request = GetFileRequest;
     type Accepted = Accepted;
 
-    async fn check(context: &Context, request: &GetFileRequest) -> Result<Accepted, Refusal> {
+    async fn check(
+        context: &Context,
+        request: &GetFileRequest,
+    ) -> Result<Checked<Accepted>, Refusal> {
         let collection = checks::collection(context, &request.header)?;
         checks::pillar(context, request.pillar_id.as_ref())?;
         checks::file_id(context, &request.file_id)?;
@@ -61,11 +64,11 @@ impl Handler for GetFile {
         let Some(stored) = context.open_known(collection, &row).await? else {
             return Err(Refusal::not_found().with_detail("the file is gone from the disk"));
         };
-        Ok(Accepted {
+        Ok(Checked::Accepted(Accepted {
             collection: collection.clone(),
             row,
             stored,
-        })
+        }))
     }
 
     fn progress(context: &Context, request: &GetFileRequest, found: &Accepted) -> Message {

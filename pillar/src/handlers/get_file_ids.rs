@@ -6,7 +6,7 @@ use pillarbox_messages::{
     Message, ResultingFileIds, Timestamp, results::FileIdsWriter,
 };
 
-use super::{Handler, Origin};
+use super::{Checked, Handler, Origin};
 use crate::{
     checks::{self, asked_address},
     context::{Context, accepted, completed, identified},
@@ -43,7 +43,10 @@ impl Handler for GetFileIds {
     type Request = GetFileIdsRequest;
     type Accepted = Listing;
 
-    async fn check(context: &Context, request: &GetFileIdsRequest) -> Result<Listing, Refusal> {
+    async fn check(
+        context: &Context,
+        request: &GetFileIdsRequest,
+    ) -> Result<Checked<Listing>, Refusal> {
         let collection = checks::collection(context, &request.header)?;
         checks::pillar(context, request.pillar_id.as_ref())?;
         let interval = Interval::new(
@@ -56,9 +59,13 @@ impl Handler for GetFileIds {
             FileIds::File(id) => {
                 checks::file_id(context, id)?;
                 let row = checks::known(context, collection, id).await?;
-                Ok(Listing::single(collection, row, interval, Order::Modified))
+                let listing = Listing::single(collection, row, interval, Order::Modified);
+                Ok(Checked::Accepted(listing))
             }
-            FileIds::All => Ok(Listing::all(collection, interval, Order::Modified, limit)),
+            FileIds::All => {
+                let listing = Listing::all(collection, interval, Order::Modified, limit);
+                Ok(Checked::Accepted(listing))
+            }
         }
     }
 

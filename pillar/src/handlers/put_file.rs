@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use pillarbox_exchange::Download;
 use pillarbox_messages::{
-    ArchiveFileId, ChecksumData, ChecksumSpec, CollectionId, FileAction, HexBinary,
+    ChecksumData, ChecksumSpec, CollectionId, FileAction, HexBinary,
     IdentifyPillarsForPutFileRequest, IdentifyPillarsForPutFileResponse, Message, Operation,
     PutFileFinalResponse, PutFileProgressResponse, PutFileRequest, ResponseCode, Timestamp,
 };
 
-use super::{Handler, Origin};
+use super::{Checked, Handler, Origin, again, operation_key};
 use crate::{
     archive::{Claim, IncomingFile, Leftover, ReceivedFile},
     checks,
@@ -60,7 +60,8 @@ pub(super) struct PutFile;
 /// What the checks found.
 pub(super) struct Accepted {
     collection: CollectionId,
-    file: ArchiveFileId,
+    /// The right to store the file.
+    claim: Claim,
     given: Option<(Spec, HexBinary)>,
     requested: Option<Spec>,
 }
@@ -69,7 +70,10 @@ impl Handler for PutFile {
     type Request = PutFileRequest;
     type Accepted = Accepted;
 
-    async fn check(context: &Context, request: &PutFileRequest) -> Result<Accepted, Refusal> {
+    async fn check(
+        context: &Context,
+        request: &PutFileRequest,
+    ) -> Result<Checked<Accepted>, Refusal> {
         let collection = checks::collection(context, &request.header)?;
         checks::pillar(context, request.pillar_id.as_ref())?;
         let given = checks::given_checksum(
@@ -79,17 +83,35 @@ impl Handler for PutFile {
         )?;
         let requested = checks::requested_spec(request.checksum_request_for_new_file.as_ref())?;
         let file = checks::file_id(context, &request.file_id)?;
-        absent(context, request, collection).await?;
+        // From here on nobody else can store the file before we do.
+        let claim = context.archive.claim(collection, &file)?;
+        let key = operation_key(
+            &request.header,
+            Operation::PutFile,
+            collection,
+            &request.file_id,
+        );
+        let prior = context.index.prior(&key).await?;
+        if let Some(done) = &prior.done {
+            return Ok(Checked::Done(Box::new(again(
+                context,
+                &request.header,
+                done,
+            )?)));
+        }
+        if let Some(row) = &prior.row {
+            return Err(Refusal::duplicate(context.observed(row)));
+        }
         context
             .archive
             .check(collection, &file, request.file_size.unwrap_or(0))?;
         checks::address(context, &request.file_address)?;
-        Ok(Accepted {
+        Ok(Checked::Accepted(Accepted {
             collection: collection.clone(),
-            file,
+            claim,
             given: given.map(|(spec, data)| (spec, data.checksum_value.clone())),
             requested,
-        })
+        }))
     }
 
     fn progress(context: &Context, request: &PutFileRequest, _accepted: &Accepted) -> Message {
@@ -110,17 +132,19 @@ impl Handler for PutFile {
         request: &PutFileRequest,
         accepted: Accepted,
     ) -> Result<Message, Refusal> {
-        let claim = context
-            .archive
-            .claim(&accepted.collection, &accepted.file)?;
-        // Asked again now that nobody else can store the file before we do.
-        absent(context, request, &accepted.collection).await?;
-        let received = receive(context, request, &accepted, claim).await?;
-        if let Err(refusal) = judge(&accepted, &received) {
+        let Accepted {
+            collection,
+            claim,
+            given,
+            requested,
+        } = accepted;
+        let wanted = [given.as_ref().map(|(spec, _)| spec), requested.as_ref()];
+        let received = receive(context, request, wanted, claim).await?;
+        if let Err(refusal) = judge(given.as_ref(), &received) {
             received.discard().await;
             return Err(refusal);
         }
-        store(context, origin, request, accepted, received).await
+        store(context, origin, request, collection, requested, received).await
     }
 
     fn refused(refusal: &Refusal, answer: &mut Message) {
@@ -130,27 +154,15 @@ impl Handler for PutFile {
     }
 }
 
-async fn absent(
-    context: &Context,
-    request: &PutFileRequest,
-    collection: &CollectionId,
-) -> Result<(), Refusal> {
-    match context.index.find(collection, &request.file_id).await? {
-        Some(row) => Err(Refusal::duplicate(context.observed(&row))),
-        None => Ok(()),
-    }
-}
-
 /// Downloads into a temporary file, with every checksum that is needed computed on the way.
 async fn receive(
     context: &Context,
     request: &PutFileRequest,
-    accepted: &Accepted,
+    wanted: [Option<&Spec>; 2],
     claim: Claim,
 ) -> Result<ReceivedFile, Refusal> {
     let mut specs = vec![context.default_spec.clone()];
-    specs.extend(accepted.given.iter().map(|(spec, _)| spec.clone()));
-    specs.extend(accepted.requested.clone());
+    specs.extend(wanted.into_iter().flatten().cloned());
     let mut download = context.exchange.get(&request.file_address).await?;
     if let Some(offered) = download.length {
         // Known to be wrong before anything is moved.
@@ -201,8 +213,8 @@ fn fits(request: &PutFileRequest, size: u64) -> Result<(), Refusal> {
 }
 
 /// Whether the received bytes are the ones that the client announced.
-fn judge(accepted: &Accepted, received: &ReceivedFile) -> Result<(), Refusal> {
-    let Some((spec, expected)) = &accepted.given else {
+fn judge(given: Option<&(Spec, HexBinary)>, received: &ReceivedFile) -> Result<(), Refusal> {
+    let Some((spec, expected)) = given else {
         return Ok(());
     };
     let computed = received.checksums().value(spec);
@@ -221,20 +233,16 @@ async fn store(
     context: &Context,
     origin: &Origin,
     request: &PutFileRequest,
-    accepted: Accepted,
+    collection: CollectionId,
+    requested: Option<Spec>,
     received: ReceivedFile,
 ) -> Result<Message, Refusal> {
     let published = context.archive.publish(received, Leftover::Replace).await?;
     let checksum = default_checksum(context, &published.checksums)?;
-    let respond = responder(
-        context,
-        request,
-        accepted.requested.as_ref(),
-        &published.checksums,
-    );
+    let respond = responder(context, request, requested.as_ref(), &published.checksums);
     let response = Arc::clone(&respond);
     let record = PutRecord {
-        collection: accepted.collection,
+        collection,
         file_id: request.file_id.clone(),
         directory: published.directory.clone(),
         size: published.size,

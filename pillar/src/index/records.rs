@@ -103,6 +103,15 @@ pub struct Remembered {
     pub done_ms: i64,
 }
 
+/// What is known before an operation on a file is performed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prior {
+    /// How this very operation ended, if it was done.
+    pub done: Option<Remembered>,
+    /// The file's row, unless the file is missing.
+    pub row: Option<FileRow>,
+}
+
 /// An event for the audit trail, before it has a number (element `AuditTrailEvent`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditEntry {

@@ -138,7 +138,7 @@ async fn a_put_writes_row_event_and_response_together() {
         index.find(&"dvds".into(), &"a/x1".into()).await.unwrap(),
         None
     );
-    let remembered = index.remembered(&key("a/x1")).await.unwrap();
+    let remembered = index.prior(&key("a/x1")).await.unwrap().done;
     let response = "<done at='1000'/>".to_owned();
     assert_eq!(
         remembered,
@@ -147,7 +147,7 @@ async fn a_put_writes_row_event_and_response_together() {
             done_ms: 1_000
         })
     );
-    assert_eq!(index.remembered(&key("x1")).await.unwrap(), None);
+    assert_eq!(index.prior(&key("x1")).await.unwrap().done, None);
     let event = AuditEvent {
         number: 1,
         time_ms: 1_000,
@@ -173,7 +173,7 @@ async fn a_second_put_changes_nothing_and_shows_the_first() {
         Some(first.row)
     );
     assert_eq!(index.audit(&books(), 1).await.unwrap().len(), 1);
-    assert_eq!(index.remembered(&key("x1")).await.unwrap(), None);
+    assert_eq!(index.prior(&key("x1")).await.unwrap().done, None);
 }
 
 #[tokio::test]

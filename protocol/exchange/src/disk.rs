@@ -75,6 +75,13 @@ fn feed(mut file: File, length: u64, buffers: &mpsc::Sender<io::Result<Bytes>>) 
     }
 }
 
+/// Reads exactly so many bytes, from the file's current position.
+pub(crate) fn read_exactly(file: &mut File, length: u64) -> io::Result<Bytes> {
+    let mut buffer = vec![0; usize::try_from(length).unwrap_or_default()];
+    file.read_exact(&mut buffer)?;
+    Ok(buffer.into())
+}
+
 /// Reads up to `size` bytes; fewer than one are an error.
 fn read_buffer(file: &mut File, size: u64) -> io::Result<Bytes> {
     let mut buffer = Vec::with_capacity(usize::try_from(size).unwrap_or_default());

@@ -1,6 +1,6 @@
 //! One request, one answer.
 
-use std::{convert::Infallible, io, sync::Arc, time::Duration};
+use std::{convert::Infallible, fs::File, io, sync::Arc, time::Duration};
 
 use axum::{
     body::{Body, BodyDataStream, Bytes},
@@ -96,10 +96,12 @@ async fn receive(
             return Err(Refusal::TooLarge);
         }
         let store = Arc::clone(&shared.store);
-        if disk::blocking(move || store.free_bytes())
-            .await
-            .map_err(Refusal::Disk)?
-            < announced
+        // A small one finds out by being written.
+        if announced > SMALL_BYTES
+            && disk::blocking(move || store.free_bytes())
+                .await
+                .map_err(Refusal::Disk)?
+                < announced
         {
             return Err(Refusal::NoRoom);
         }
@@ -160,9 +162,18 @@ async fn read(
         if let Wanted::Part { first, .. } = wanted {
             io::Seek::seek(&mut file, io::SeekFrom::Start(first))?;
         }
-        Ok::<_, io::Error>((file, size, wanted))
+        let length = wanted.length(size);
+        let content = match head {
+            true => Content::Nothing,
+            // Read in the same turn of a thread: a second one would take longer than the reading.
+            false if length <= SMALL_BYTES => {
+                Content::Small(disk::read_exactly(&mut file, length)?)
+            }
+            false => Content::Large(file),
+        };
+        Ok::<_, io::Error>((content, size, wanted))
     });
-    let (file, size, wanted) = opened.await?;
+    let (content, size, wanted) = opened.await?;
     let (status, range, length) = match wanted {
         Wanted::Whole => (StatusCode::OK, None, size),
         Wanted::Part { first, length } => {
@@ -171,10 +182,10 @@ async fn read(
         }
         Wanted::Nothing => return Ok(unsatisfiable(size)),
     };
-    let body = if head {
-        Body::empty()
-    } else {
-        Body::from_stream(Reader::start(file, length))
+    let body = match content {
+        Content::Nothing => Body::empty(),
+        Content::Small(bytes) => Body::from(bytes),
+        Content::Large(file) => Body::from_stream(Reader::start(file, length)),
     };
     let mut response = (status, FILE_HEADERS, body).into_response();
     response.headers_mut().insert(CONTENT_LENGTH, length.into());
@@ -183,6 +194,16 @@ async fn read(
     }
     Ok(response)
 }
+
+/// What a file is answered with.
+enum Content {
+    Nothing,
+    Small(Bytes),
+    Large(File),
+}
+
+/// Up to this length a file is read, and trusted to find room, at once.
+const SMALL_BYTES: u64 = 64 * 1024;
 
 /// What every file is sent with: bytes, and nothing that a browser should make something of.
 const FILE_HEADERS: [(HeaderName, &str); 3] = [

@@ -22,6 +22,15 @@ impl Wanted {
     pub(crate) fn parse(header: &str, size: u64) -> Self {
         parse(header, size).unwrap_or(Self::Whole)
     }
+
+    /// How many bytes that is, of a file of `size`.
+    pub(crate) const fn length(self, size: u64) -> u64 {
+        match self {
+            Self::Whole => size,
+            Self::Part { length, .. } => length,
+            Self::Nothing => 0,
+        }
+    }
 }
 
 fn parse(header: &str, size: u64) -> Option<Wanted> {
