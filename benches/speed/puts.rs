@@ -1,6 +1,7 @@
 //! Puts of 1 KiB to three FILE pillars in one process, against a bare loop that does the same to the disk.
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::Path,
     process::Command,
@@ -10,7 +11,7 @@ use std::{
 
 use crate::{
     bare::Bare,
-    rounds::{compare, speed, timed},
+    rounds::{compare, median, speed, timed},
     site::{Inside, Site},
 };
 
@@ -41,7 +42,37 @@ pub(crate) fn run() {
         speed(&what, peer / puts, ours / puts, "at least 0.6");
         runtime.block_on(inside.stop());
     }
+    tell_stages();
     count_syncs();
+}
+
+/// Where the time of a single put goes, stage by stage.
+fn tell_stages() {
+    let runtime = runtime();
+    let site = Site::new(&["north", "south", "west"], true);
+    let source = site.path("source");
+    fs::write(&source, CONTENT).unwrap();
+    let settings = settings(&site);
+    let mut stages: BTreeMap<(usize, &'static str), Vec<Duration>> = BTreeMap::new();
+    runtime.block_on(async {
+        let inside = Inside::start(&settings).await;
+        for n in 0..PUTS_PER_ROUND {
+            let events = inside.put_watched(&format!("file-{n}"), &source).await;
+            for (place, (event, took)) in events.into_iter().enumerate() {
+                stages.entry((place, event)).or_default().push(took);
+            }
+        }
+        inside.stop().await;
+    });
+    println!("a single put, median time of each stage up to its event:");
+    for ((_, event), mut times) in stages {
+        if times.len() * 2 > PUTS_PER_ROUND {
+            println!(
+                "  {event:<24} {:>8.3} ms",
+                median(&mut times).as_secs_f64() * 1000.0
+            );
+        }
+    }
 }
 
 fn runtime() -> tokio::runtime::Runtime {

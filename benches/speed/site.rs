@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use pillarbox::node::{RunningNode, exchange_client};
@@ -142,6 +142,34 @@ impl Inside {
             .outcome()
             .await;
         assert!(outcome.complete, "{}", outcome.last_event);
+    }
+
+    /// Puts a file, and tells how long each stage took, by the event that ended it; several events of one kind in
+    /// a row are one stage.
+    pub(crate) async fn put_watched(
+        &self,
+        file_id: &str,
+        path: &Path,
+    ) -> Vec<(&'static str, Duration)> {
+        let mut stages: Vec<(&'static str, Duration)> = Vec::new();
+        let mut last = Instant::now();
+        let put = PutFile::new(
+            "books".into(),
+            file_id.into(),
+            Source::Path(path.to_owned()),
+        );
+        let mut running = self.client.put_file(put).await.expect("starts");
+        while let Some(event) = running.next_event().await {
+            let (name, took) = (event.kind.name(), last.elapsed());
+            last = Instant::now();
+            match stages.last_mut() {
+                Some((same, total)) if *same == name => *total += took,
+                _ => stages.push((name, took)),
+            }
+        }
+        assert!(running.outcome().await.complete, "the put succeeds");
+        stages.push(("cleaned up", last.elapsed()));
+        stages
     }
 
     pub(crate) async fn stop(self) {
