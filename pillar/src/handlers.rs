@@ -137,10 +137,10 @@ async fn run<H: Handler>(
     let result = match H::check(context, request).await {
         Ok(Checked::Done(message)) => Ok(*message),
         Ok(Checked::Accepted(accepted)) => {
-            progress
-                .send(H::progress(context, request, &accepted))
-                .await;
-            H::perform(context, origin, request, accepted).await
+            let told = progress.send(H::progress(context, request, &accepted));
+            // On its way first, but nothing waits until the bus has it.
+            let performed = H::perform(context, origin, request, accepted);
+            tokio::join!(told, performed).1
         }
         Err(refusal) => Err(refusal),
     };
