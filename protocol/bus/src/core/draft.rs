@@ -127,7 +127,7 @@ impl Core {
         if draft.entries.is_empty() && !(draft.barrier && self.unsynced) {
             if draft.barrier {
                 // The latest unit is one that somebody waits for: with it everything is on the disk.
-                tell_after(&mut events, self.next_unit - 1);
+                tell_after(&mut events, self.next_unit - 1, &BTreeSet::new());
             }
             return Effects {
                 unit: None,
@@ -138,7 +138,17 @@ impl Core {
         self.unsynced = !draft.sync;
         let number = self.next_unit;
         self.next_unit += 1;
-        for (queue, id) in draft.placed {
+        let placed = if is_acknowledgements(&draft.entries) {
+            // Volatile, all of them: they need not wait. If the unit is lost in a crash, what it acknowledged
+            // comes again and is answered again, which a lost answer would never be.
+            let free: BTreeSet<MessageId> = draft.placed.iter().map(|(_, id)| *id).collect();
+            tell_after(&mut events, number, &free);
+            Vec::new()
+        } else {
+            tell_after(&mut events, number, &BTreeSet::new());
+            draft.placed
+        };
+        for (queue, id) in placed {
             let held = self
                 .queues
                 .get_mut(&queue)
@@ -147,7 +157,6 @@ impl Core {
                 held.unit = number;
             }
         }
-        tell_after(&mut events, number);
         let unit = Unit {
             number,
             sync: draft.sync,
@@ -161,8 +170,20 @@ impl Core {
     }
 }
 
-fn tell_after(events: &mut [Posted], unit: u64) {
+/// Whether nothing but acknowledgements, and the counts of deliveries, is to be written.
+fn is_acknowledgements(entries: &[Entry]) -> bool {
+    entries
+        .iter()
+        .all(|entry| matches!(entry, Entry::Ack { .. } | Entry::Count { .. }))
+}
+
+/// Makes events wait for a unit, except the deliveries of these messages.
+fn tell_after(events: &mut [Posted], unit: u64, free: &BTreeSet<MessageId>) {
     for posted in events {
-        posted.after = unit;
+        let is_free =
+            matches!(&posted.event, Event::Deliver { message, .. } if free.contains(&message.id));
+        if !is_free {
+            posted.after = unit;
+        }
     }
 }

@@ -6,7 +6,7 @@ use super::{World, news, queue, work};
 use crate::{
     BusError,
     core::{Input, Limits, message::NewMessage},
-    embedded::connection::{AckMode, Command},
+    embedded::connection::{AckMode, Command, Event},
 };
 
 #[test]
@@ -390,4 +390,66 @@ fn cumulative_acknowledgements_and_refusals_wait_for_the_commit() {
         .subscribe(a, 2, Destination::queue("~error"), 1)
         .unwrap();
     assert_eq!(world.bodies(), ["4"]);
+}
+
+/// The units that the events of an answer with its acknowledgement, and these other sends, wait for: the
+/// answer's delivery, and the commit's confirmation.
+fn answered_with(others: Vec<NewMessage>) -> (u64, u64, u64) {
+    let mut world = World::new();
+    let (pillar, client) = (world.open(1, "pillar"), world.open(2, "client"));
+    world.subscribe(pillar, 1, queue(), 10).unwrap();
+    let replies = Destination::topic("news");
+    world.subscribe(client, 1, replies, 10).unwrap();
+    world.send(client, work("request")).unwrap();
+    let (_, delivery, ..) = world.delivered()[0];
+    let begin = |token| Command::Begin {
+        transaction: 7,
+        token,
+    };
+    world.ask(pillar, begin).unwrap();
+    let ack = |token| Command::Ack {
+        delivery,
+        transaction: Some(7),
+        token,
+    };
+    world.ask(pillar, ack).unwrap();
+    let answer = NewMessage {
+        persistent: Some(true),
+        ..news("answer")
+    };
+    for message in std::iter::once(answer).chain(others) {
+        let send = |token| Command::Send {
+            message,
+            transaction: Some(7),
+            token,
+        };
+        world.ask(pillar, send).unwrap();
+    }
+    let commit = Command::Commit {
+        transaction: 7,
+        token: 99,
+    };
+    let effects = world.core.step(
+        0,
+        Input::Command {
+            connection: pillar,
+            command: commit,
+        },
+    );
+    let after = |wanted: &dyn Fn(&Event) -> bool| {
+        let found = effects.events.iter().find(|posted| wanted(&posted.event));
+        found.unwrap().after
+    };
+    let delivered =
+        after(&|event| matches!(event, Event::Deliver { message, .. } if message.body == "answer"));
+    let confirmed = after(&|event| matches!(event, Event::Done { token: 99, .. }));
+    (delivered, confirmed, effects.unit.unwrap().number)
+}
+
+#[test]
+fn an_answer_that_lasts_no_longer_than_its_reader_does_not_wait_for_the_acknowledgement() {
+    let (delivered, confirmed, unit) = answered_with(Vec::new());
+    assert_eq!((delivered, confirmed), (0, unit));
+    let (delivered, confirmed, unit) = answered_with(vec![work("to be kept")]);
+    assert_eq!((delivered, confirmed), (unit, unit));
 }
