@@ -8,16 +8,14 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
+        mpsc::{SyncSender, sync_channel},
     },
 };
 
 use bytes::Bytes;
 use futures_util::{Stream, stream};
 use pillarbox_messages::{ChecksumSpec, HexBinary};
-use tokio::{
-    sync::mpsc,
-    task::{JoinError, JoinHandle},
-};
+use tokio::{sync::mpsc, task::JoinError};
 
 use crate::{digests::Hasher, error::ClientError, validate};
 
@@ -95,56 +93,70 @@ pub(crate) async fn examine(
     outcome(reading.await)
 }
 
-/// What a reading thread has come to.
-pub(crate) fn outcome(read: Result<io::Result<HexBinary>, JoinError>) -> Result<HexBinary, String> {
-    match read {
-        Ok(read) => read.map_err(|error| error.to_string()),
-        Err(_) => Err("reading was ended".to_owned()),
-    }
-}
-
-/// Reads a file piece by piece for somebody else, computing its checksum meanwhile. Ends early when the pieces are
-/// dropped.
+/// Reads a file piece by piece for somebody else, while another thread computes its checksum. Ends early when the
+/// pieces are dropped. The future tells the checksum once all has been read.
 pub(crate) fn read_hashed(
     file: File,
     mut hasher: Hasher,
 ) -> (
     impl Stream<Item = io::Result<Bytes>> + Send + 'static,
-    JoinHandle<io::Result<HexBinary>>,
+    impl Future<Output = Result<HexBinary, String>> + Send,
 ) {
     let (pieces, arriving) = mpsc::channel(PIECES_IN_FLIGHT);
-    let reading = tokio::task::spawn_blocking(move || {
-        let mut place = 0_u64;
-        loop {
-            let piece = match read_piece(&file, place) {
-                Ok(piece) if piece.is_empty() => return Ok(hasher.finish()),
-                Ok(piece) => piece,
-                Err(error) => {
-                    // Whoever sends the pieces has to know why there are no more.
-                    let told = io::Error::new(error.kind(), error.to_string());
-                    return pieces
-                        .blocking_send(Err(told))
-                        .map_or_else(gone, |()| Err(error));
-                }
-            };
-            place = place.saturating_add(piece.len() as u64);
-            // On its way first: it is sent while it is hashed.
-            if pieces.blocking_send(Ok(piece.clone())).is_err() {
-                return gone(());
-            }
+    let (copies, read) = sync_channel::<Bytes>(PIECES_IN_FLIGHT);
+    let hashing = tokio::task::spawn_blocking(move || {
+        while let Ok(piece) = read.recv() {
             hasher.update(&piece);
         }
+        hasher.finish()
     });
+    let reading = tokio::task::spawn_blocking(move || pass_on(&file, &pieces, &copies));
     let next = |mut arriving: mpsc::Receiver<_>| async {
         let piece = arriving.recv().await?;
         Some((piece, arriving))
     };
-    (stream::unfold(arriving, next), reading)
+    let checksum = async {
+        outcome(reading.await)?;
+        hashing.await.map_err(|_| ENDED.to_owned())
+    };
+    (stream::unfold(arriving, next), checksum)
 }
 
-fn gone<E>(_: E) -> io::Result<HexBinary> {
-    Err(io::ErrorKind::BrokenPipe.into())
+/// Gives every piece of a file to both.
+fn pass_on(
+    file: &File,
+    pieces: &mpsc::Sender<io::Result<Bytes>>,
+    copies: &SyncSender<Bytes>,
+) -> io::Result<()> {
+    let mut place = 0_u64;
+    loop {
+        let piece = match read_piece(file, place) {
+            Ok(piece) if piece.is_empty() => return Ok(()),
+            Ok(piece) => piece,
+            Err(error) => {
+                // Whoever sends the pieces has to know why there are no more.
+                let told = io::Error::new(error.kind(), error.to_string());
+                let _ = pieces.blocking_send(Err(told));
+                return Err(error);
+            }
+        };
+        place = place.saturating_add(piece.len() as u64);
+        let sent = pieces.blocking_send(Ok(piece.clone())).is_ok();
+        if !(sent && copies.send(piece).is_ok()) {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+    }
 }
+
+/// What a reading thread has come to.
+fn outcome<T>(read: Result<io::Result<T>, JoinError>) -> Result<T, String> {
+    match read {
+        Ok(read) => read.map_err(|error| error.to_string()),
+        Err(_) => Err(ENDED.to_owned()),
+    }
+}
+
+const ENDED: &str = "reading was ended";
 
 /// The piece at a place; empty at the end.
 fn read_piece(file: &File, place: u64) -> io::Result<Bytes> {

@@ -59,7 +59,7 @@ pub(crate) async fn offer(
     }
     match checksum {
         None => Ok(None),
-        Some(reading) => source::outcome(reading.await).map(Some),
+        Some(reading) => reading.await.map(Some),
     }
 }
 
