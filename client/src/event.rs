@@ -141,7 +141,8 @@ pub struct Stored {
 pub struct Delivered {
     /// Its length in bytes.
     pub size: u64,
-    /// The pillar's checksum that the bytes were compared with, if it sent one.
+    /// The pillar's checksum that the bytes were compared with; none if it told none in time, or none that can be
+    /// computed here: a warning came before then.
     pub checksum: Option<ChecksumData>,
 }
 

@@ -11,7 +11,9 @@
 //!   whatever arrives, is repeated or stays away.
 //! * Nobody is asked to perform who did not say that it is ready, and everybody is asked where it said.
 //! * A file lies on the exchange only while a pillar may need it; none is left there.
-//! * A fetched file is at its target complete and compared with what the pillar said, or not at all.
+//! * A fetched file is at its target complete and compared with what the pillar told of it before its final
+//!   response, or not at all. If no checksum was told by then, or none that can be computed here, an event
+//!   [`EventKind::Warning`] says so.
 //! * One conversation, one task; no conversation waits for another or for another's reader.
 //!
 //! Modules

@@ -1,4 +1,5 @@
-//! Files on their way to and from the exchange. A fetched one gets to its target complete and compared, or not at all.
+//! Files on their way to and from the exchange. A fetched one gets to its target complete and compared with what is
+//! known of it, or not at all.
 
 use std::{
     fs::{self, File, OpenOptions},

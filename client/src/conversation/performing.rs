@@ -235,9 +235,13 @@ impl<P: Procedure> Conversation<P> {
         let Some((from, expected)) = self.take_fetching() else {
             return ignored("nothing is being fetched", out);
         };
+        if let Some(text) = expected.gap() {
+            let contributor = Some(from.clone());
+            self.emit(EventKind::Warning { contributor }, Some(text), out);
+        }
         let result = ComponentResult::Delivered(Delivered {
             size,
-            checksum: expected.checksum,
+            checksum: expected.comparable().cloned(),
         });
         self.done(from, result, None, now_ms, out);
     }

@@ -6,7 +6,7 @@ use pillarbox_messages::{
     ChecksumData, CollectionId, ComponentId, CorrelationId, Destination, FileId, Message,
 };
 
-use crate::event::Event;
+use crate::{digests::Hasher, event::Event};
 
 /// What every conversation is about, fixed at its start.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub enum Input {
         /// Why.
         text: String,
     },
-    /// The file has been fetched, compared and is at its target.
+    /// The file has been fetched, compared with what was told of it, and is at its target.
     DownloadFinished {
         /// Its length in bytes.
         size: u64,
@@ -128,11 +128,36 @@ pub enum Action {
     },
 }
 
-/// What a pillar told of the file that it delivers.
+/// What a pillar told of the file that it delivers. It tells in a progress response, which may get lost or come
+/// too late: the final response has room for none of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Expected {
     /// Its length in bytes.
     pub size: Option<u64>,
     /// Its checksum.
     pub checksum: Option<ChecksumData>,
+}
+
+impl Expected {
+    /// The checksum, if it is of a kind that can be computed here.
+    pub(super) fn comparable(&self) -> Option<&ChecksumData> {
+        let checksum = self.checksum.as_ref();
+        checksum.filter(|told| Hasher::new(&told.checksum_spec).is_ok())
+    }
+
+    /// What a file that was fetched with only this known could not be compared with, if so.
+    pub(super) fn gap(&self) -> Option<String> {
+        if self.comparable().is_some() {
+            return None;
+        }
+        let compared = match self.size {
+            Some(_) => "compared by its length only",
+            None => "not compared",
+        };
+        let cause = match self.checksum {
+            Some(_) => "the checksum that the pillar told can't be computed here",
+            None => "the pillar's checksum did not come before its final response",
+        };
+        Some(format!("the file was {compared}: {cause}"))
+    }
 }

@@ -1,13 +1,15 @@
 //! GetFile: who is asked, and who is asked next.
 
-use pillarbox_messages::ResponseCode;
+use pillarbox_messages::{ChecksumData, ChecksumType, ResponseCode};
 
 use super::support::{
-    COMPLETED, OPERATION_MS, OURS, POSITIVE, get, get_final, get_identify, get_progress, md5,
+    COMPLETED, OPERATION_MS, OURS, POSITIVE, checksum, get, get_final, get_identify, get_progress,
+    md5,
 };
 use crate::{
     conversation::{Expected, Input},
-    event::EventKind,
+    digests::plain_spec,
+    event::{ComponentResult, EventKind},
 };
 
 #[test]
@@ -182,4 +184,52 @@ fn a_pillar_that_does_not_deliver_in_time() {
     );
     bench.time_out();
     assert_eq!(bench.trace()[4..], ["COMPONENT_FAILED north", "FAILED"]);
+}
+
+#[test]
+fn what_could_not_be_compared_is_told() {
+    let odd = || checksum(plain_spec(ChecksumType::Other), OURS);
+    let cases: [(Option<(Option<u64>, Option<ChecksumData>)>, &str); 6] = [
+        (None, "not compared"),
+        (Some((None, None)), "not compared"),
+        (Some((None, Some(odd()))), "not compared"),
+        (Some((Some(20), None)), "by its length only"),
+        (Some((Some(20), Some(odd()))), "by its length only"),
+        (Some((None, Some(md5(OURS)))), ""),
+    ];
+    for (progress, warning) in cases {
+        let mut bench = get(&["north"]);
+        bench.hear(get_identify("north", POSITIVE, Some(1)));
+        let told = progress.clone();
+        if let Some((size, checksum)) = progress {
+            let mut progress = get_progress("north");
+            progress.file_size = size;
+            progress.checksum_data_for_existing_file = checksum;
+            bench.hear(progress);
+        }
+        bench.hear(get_final("north", COMPLETED));
+        // Too late: the fetching has begun.
+        bench.hear(get_progress("north"));
+        bench.step(Input::DownloadFinished { size: 20 });
+        assert_eq!(bench.last(), "COMPLETE");
+        let warnings: Vec<&str> = bench
+            .events
+            .iter()
+            .filter(|event| event.kind.name() == "WARNING")
+            .filter_map(|event| event.info.as_deref())
+            .collect();
+        let expected = usize::from(!warning.is_empty());
+        assert_eq!(warnings.len(), expected, "{told:?}: {warnings:?}");
+        assert!(
+            warnings.iter().all(|text| text.contains(warning)),
+            "{warnings:?}"
+        );
+        let EventKind::Complete { results, .. } = &bench.events.last().unwrap().kind else {
+            panic!()
+        };
+        let ComponentResult::Delivered(delivered) = &results[0].result else {
+            panic!()
+        };
+        assert_eq!(delivered.checksum.is_some(), warning.is_empty());
+    }
 }
