@@ -1,6 +1,6 @@
 //! GetFile: who is asked, and who is asked next.
 
-use pillarbox_messages::{ChecksumData, ChecksumType, ResponseCode};
+use pillarbox_messages::{ChecksumType, ResponseCode};
 
 use super::support::{
     COMPLETED, OPERATION_MS, OURS, POSITIVE, checksum, get, get_final, get_identify, get_progress,
@@ -189,22 +189,23 @@ fn a_pillar_that_does_not_deliver_in_time() {
 #[test]
 fn what_could_not_be_compared_is_told() {
     let odd = || checksum(plain_spec(ChecksumType::Other), OURS);
-    let cases: [(Option<(Option<u64>, Option<ChecksumData>)>, &str); 6] = [
+    let told = |size, checksum| Some(Expected { size, checksum });
+    for (progress, warning) in [
         (None, "not compared"),
-        (Some((None, None)), "not compared"),
-        (Some((None, Some(odd()))), "not compared"),
-        (Some((Some(20), None)), "by its length only"),
-        (Some((Some(20), Some(odd()))), "by its length only"),
-        (Some((None, Some(md5(OURS)))), ""),
-    ];
-    for (progress, warning) in cases {
+        (told(None, None), "not compared"),
+        (told(None, Some(odd())), "not compared"),
+        (told(Some(20), None), "by its length only"),
+        (told(Some(20), Some(odd())), "by its length only"),
+        (told(None, Some(md5(OURS))), ""),
+    ] {
         let mut bench = get(&["north"]);
         bench.hear(get_identify("north", POSITIVE, Some(1)));
-        let told = progress.clone();
-        if let Some((size, checksum)) = progress {
+        if let Some(told) = &progress {
             let mut progress = get_progress("north");
-            progress.file_size = size;
-            progress.checksum_data_for_existing_file = checksum;
+            progress.file_size = told.size;
+            progress
+                .checksum_data_for_existing_file
+                .clone_from(&told.checksum);
             bench.hear(progress);
         }
         bench.hear(get_final("north", COMPLETED));
@@ -219,7 +220,7 @@ fn what_could_not_be_compared_is_told() {
             .filter_map(|event| event.info.as_deref())
             .collect();
         let expected = usize::from(!warning.is_empty());
-        assert_eq!(warnings.len(), expected, "{told:?}: {warnings:?}");
+        assert_eq!(warnings.len(), expected, "{progress:?}: {warnings:?}");
         assert!(
             warnings.iter().all(|text| text.contains(warning)),
             "{warnings:?}"
