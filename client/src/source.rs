@@ -56,13 +56,7 @@ pub(crate) async fn open(path: &Path, spec: Option<&ChecksumSpec>) -> Result<Ope
                 content: None,
             });
         }
-        let mut content = Vec::new();
-        // One byte more would show that it grows.
-        let limit = SMALL_BYTES.saturating_add(1);
-        (&file)
-            .take(limit)
-            .read_to_end(&mut content)
-            .map_err(error)?;
+        let content = read_small(&file).map_err(error)?;
         let checksum = hasher.map(|mut hasher| {
             hasher.update(&content);
             hasher.finish()
@@ -75,6 +69,21 @@ pub(crate) async fn open(path: &Path, spec: Option<&ChecksumSpec>) -> Result<Ope
         })
     });
     opening.await.unwrap_or(Err(ClientError::Closed))
+}
+
+/// All of a file that was small a moment ago, and must still be: a part of it is not what is to be put.
+fn read_small(file: &File) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    let limit = SMALL_BYTES.saturating_add(1);
+    file.take(limit).read_to_end(&mut content)?;
+    if content.len() as u64 > SMALL_BYTES {
+        return Err(longer());
+    }
+    Ok(content)
+}
+
+fn longer() -> io::Error {
+    io::Error::other("it became longer while it was read")
 }
 
 /// Reads a file through for its checksum. Stops reading when dropped.
@@ -93,10 +102,11 @@ pub(crate) async fn examine(
     outcome(reading.await)
 }
 
-/// Reads a file piece by piece for somebody else, while another thread computes its checksum. Ends early when the
-/// pieces are dropped. The future tells the checksum once all has been read.
+/// Reads a file of this size piece by piece for somebody else, while another thread computes its checksum. Ends early
+/// when the pieces are dropped. The future tells the checksum once all has been read.
 pub(crate) fn read_hashed(
     file: File,
+    size: u64,
     mut hasher: Hasher,
 ) -> (
     impl Stream<Item = io::Result<Bytes>> + Send + 'static,
@@ -110,7 +120,7 @@ pub(crate) fn read_hashed(
         }
         hasher.finish()
     });
-    let reading = tokio::task::spawn_blocking(move || pass_on(&file, &pieces, &copies));
+    let reading = tokio::task::spawn_blocking(move || pass_on(&file, size, &pieces, &copies));
     let next = |mut arriving: mpsc::Receiver<_>| async {
         let piece = arriving.recv().await?;
         Some((piece, arriving))
@@ -125,6 +135,7 @@ pub(crate) fn read_hashed(
 /// Gives every piece of a file to both.
 fn pass_on(
     file: &File,
+    size: u64,
     pieces: &mpsc::Sender<io::Result<Bytes>>,
     copies: &SyncSender<Bytes>,
 ) -> io::Result<()> {
@@ -142,6 +153,10 @@ fn pass_on(
         };
         place = place.saturating_add(piece.len() as u64);
         let sent = pieces.blocking_send(Ok(piece.clone())).is_ok();
+        if place > size {
+            // Whoever sends may have got what was announced, and does not look at what comes after it.
+            return Err(longer());
+        }
         if !(sent && copies.send(piece).is_ok()) {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
@@ -197,5 +212,90 @@ struct StopOnDrop(Arc<AtomicBool>);
 impl Drop for StopOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{future::Future, time::Duration};
+
+    use futures_util::StreamExt as _;
+    use pillarbox_messages::ChecksumType;
+
+    use super::*;
+    use crate::digests::plain_spec;
+
+    const SPEC: ChecksumSpec = plain_spec(ChecksumType::Md5);
+
+    /// A file of so many bytes, and its name.
+    fn file(size: u64) -> (tempfile::NamedTempFile, Vec<u8>) {
+        let content: Vec<u8> = (0..size).map(|n| (n % 251).to_le_bytes()[0]).collect();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), &content).unwrap();
+        (file, content)
+    }
+
+    fn md5(content: &[u8]) -> HexBinary {
+        let mut hasher = Hasher::new(&SPEC).unwrap();
+        hasher.update(content);
+        hasher.finish()
+    }
+
+    async fn soon<T>(future: impl Future<Output = T>) -> T {
+        tokio::time::timeout(Duration::from_secs(20), future)
+            .await
+            .unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_file_is_small_up_to_the_limit() {
+        for (size, small) in [
+            (0, true),
+            (1, true),
+            (SMALL_BYTES, true),
+            (SMALL_BYTES + 1, false),
+        ] {
+            let (file, content) = file(size);
+            let opened = open(file.path(), Some(&SPEC)).await.unwrap();
+            assert_eq!(opened.size, size);
+            assert_eq!(opened.checksum, small.then(|| md5(&content)), "{size}");
+            assert_eq!(opened.content, small.then(|| content.clone().into()));
+            let hasher = Hasher::new(&SPEC).unwrap();
+            let (pieces, checksum) = read_hashed(opened.file, size, hasher);
+            let all: Vec<Bytes> = soon(pieces.map(Result::unwrap).collect()).await;
+            assert_eq!(all.concat(), content);
+            assert_eq!(soon(checksum).await, Ok(md5(&content)));
+        }
+    }
+
+    #[test]
+    fn a_small_file_that_grows_is_not_cut_off() {
+        let read = |size| read_small(file(size).0.as_file());
+        assert_eq!(read(SMALL_BYTES).unwrap().len() as u64, SMALL_BYTES);
+        let error = read(SMALL_BYTES + 1).unwrap_err();
+        assert!(error.to_string().contains("longer"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_large_file_that_grows_by_whole_pieces_is_noticed() {
+        let size = BUFFER_BYTES as u64;
+        let (file, _) = file(2 * size);
+        let file = file.reopen().unwrap();
+        let (pieces, checksum) = read_hashed(file, size, Hasher::new(&SPEC).unwrap());
+        let mut pieces = Box::pin(pieces);
+        assert_eq!(pieces.next().await.unwrap().unwrap().len(), BUFFER_BYTES);
+        drop(pieces);
+        let error = soon(checksum).await.unwrap_err();
+        assert!(error.contains("longer"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn reading_ends_with_its_reader() {
+        let size = 16 * BUFFER_BYTES as u64;
+        let (file, _) = file(size);
+        let file = file.reopen().unwrap();
+        let (pieces, checksum) = read_hashed(file, size, Hasher::new(&SPEC).unwrap());
+        drop(pieces);
+        assert!(soon(checksum).await.is_err());
     }
 }

@@ -47,7 +47,7 @@ pub(crate) async fn offer(
         (Offered::Large(file), None) => (exchange.put_open_file(&address, file).await, None),
         (Offered::Large(file), Some(spec)) => {
             let hasher = Hasher::new(spec).map_err(|error| error.to_string())?;
-            let (pieces, reading) = source::read_hashed(file, hasher);
+            let (pieces, reading) = source::read_hashed(file, size, hasher);
             let sent = exchange.put_stream(&address, pieces, Some(size)).await;
             (sent, Some(reading))
         }
