@@ -70,7 +70,7 @@ fn bare_read(text: &str) {
 fn header(destination: &str) -> Header {
     Header {
         version: ProtocolVersion::CURRENT,
-        correlation_id: "cc3f3f8e-aea8-4eb2-ac36-f09dc4f45464".into(),
+        correlation_id: "7d0c2f4e-5b1a-4e68-8c93-2a9e6b0f1d35".into(),
         collection_id: Some("books".into()),
         destination: destination.parse().expect("a destination"),
         reply_to: "topic://books.client.ingest-1"

@@ -329,7 +329,7 @@ mod tests {
 
     fn event(kind: EventKind, file: Option<&str>, info: Option<&str>) -> Event {
         Event {
-            correlation: "4a6fb454-aea8-4eb2-ac36-f09dc4f45464".into(),
+            correlation: "5c1e7a90-5b1a-4e68-8c93-2a9e6b0f1d35".into(),
             operation: Operation::DeleteFile,
             collection: "books".into(),
             file: file.map(FileId::from),
@@ -341,12 +341,12 @@ mod tests {
     #[test]
     fn printed_as_the_users_of_the_java_clients_know_it() {
         let failed = EventKind::ComponentFailed {
-            contributor: "file1-pillar".into(),
+            contributor: "east-pillar".into(),
             code: Some(ResponseCode::ExistingFileChecksumFailure),
         };
         assert_eq!(
             event(failed, Some("hello.txt"), Some("Cannot delete file.")).to_string(),
-            "4a6fb454: DELETE_FILE for file hello.txt: COMPONENT_FAILED: ContributorID file1-pillar \
+            "5c1e7a90: DELETE_FILE for file hello.txt: COMPONENT_FAILED: ContributorID east-pillar \
              ResponseCode: EXISTING_FILE_CHECKSUM_FAILURE, Cannot delete file."
         );
         let sent = EventKind::RequestSent {
@@ -354,7 +354,7 @@ mod tests {
         };
         assert_eq!(
             event(sent, None, None).to_string(),
-            "4a6fb454: DELETE_FILE: REQUEST_SENT: [a, b]"
+            "5c1e7a90: DELETE_FILE: REQUEST_SENT: [a, b]"
         );
     }
 }

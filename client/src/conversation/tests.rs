@@ -1,6 +1,5 @@
 //! The machines against tables of what may come, and against whatever comes.
 
-mod captured;
 mod common;
 mod examining;
 mod get_file;
@@ -8,3 +7,4 @@ mod listing;
 mod put_file;
 mod random;
 mod support;
+mod wire_text;

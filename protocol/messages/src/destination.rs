@@ -138,14 +138,14 @@ mod tests {
 
     #[test]
     fn spellings() {
-        let topic: Destination = "quick-start-root's cmdline client".parse().unwrap();
+        let topic: Destination = "reading-room-kim's reading desk".parse().unwrap();
         assert_eq!(
             topic,
-            Destination::topic("quick-start-root's cmdline client")
+            Destination::topic("reading-room-kim's reading desk")
         );
         assert_eq!(
             topic.to_string(),
-            "topic://quick-start-root's cmdline client"
+            "topic://reading-room-kim's reading desk"
         );
         assert_eq!(
             "queue://a".parse::<Destination>().unwrap(),

@@ -17,11 +17,11 @@ use crate::{
     event::{Event, EventKind, join},
 };
 
-pub(super) const CORRELATION: &str = "cc3f3f8e-aea8-4eb2-ac36-f09dc4f45464";
+pub(super) const CORRELATION: &str = "7d0c2f4e-5b1a-4e68-8c93-2a9e6b0f1d35";
 pub(super) const IDENTIFICATION_MS: i64 = 1000;
 pub(super) const OPERATION_MS: i64 = 10_000;
-pub(super) const OURS: &str = "2b0442658d8c004c5628c740b6f17c59";
-pub(super) const OTHERS: &str = "ddca0a7b01fee8eb0c166acdc901ba1e";
+pub(super) const OURS: &str = "4a37f973b3c9fede0e1fb3f07b65a93b";
+pub(super) const OTHERS: &str = "b2ea9f7fcea831a4a63b213f41a8855b";
 pub(super) const ADDRESS: &str = "http://127.0.0.1:8181/token/hello.txt";
 
 /// A conversation, the time, and all that it has wanted done.

@@ -62,11 +62,11 @@ mod tests {
 
     #[test]
     fn names_with_spaces_and_apostrophes_are_fine() {
-        let text = "/topic/quick-start-root's cmdline client";
+        let text = "/topic/reading-room-kim's reading desk";
         let destination = parse(text, own).unwrap();
         assert_eq!(
             destination,
-            Destination::topic("quick-start-root's cmdline client")
+            Destination::topic("reading-room-kim's reading desk")
         );
         assert_eq!(to_wire(&destination), text);
     }

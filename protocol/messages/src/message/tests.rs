@@ -17,8 +17,8 @@ const PUT: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"yes\"?>
     <PillarID>pillar</PillarID><FileID>a&amp;b.txt</FileID>\
     <FileAddress>http://127.0.0.1/a</FileAddress><FileSize>20</FileSize><ChecksumDataForNewFile>\
     <ChecksumSpec><ChecksumType>MD5</ChecksumType></ChecksumSpec>\
-    <ChecksumValue>2B0442658D8C004C5628C740B6F17C59</ChecksumValue>\
-    <CalculationTimestamp>2026-11-30T18:05:43.473+02:00</CalculationTimestamp></ChecksumDataForNewFile>\
+    <ChecksumValue>4A37F973B3C9FEDE0E1FB3F07B65A93B</ChecksumValue>\
+    <CalculationTimestamp>2026-03-04T05:06:07.089+02:00</CalculationTimestamp></ChecksumDataForNewFile>\
     <ChecksumRequestForNewFile><ChecksumType>MD5</ChecksumType></ChecksumRequestForNewFile>\
     </ns2:PutFileRequest>";
 

@@ -73,7 +73,7 @@ mod tests {
     fn client_ids_and_heart_beats() {
         let frame = connect().with("accept-version", VERSION);
         let read = |name: &str, value: &str| Hello::read(&frame.clone().with(name, value));
-        let id = "root's cmdline client";
+        let id = "kim's reading desk";
         assert_eq!(
             read("client-id", id).unwrap().client_id.as_deref(),
             Some(id)

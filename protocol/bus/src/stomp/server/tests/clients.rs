@@ -313,16 +313,16 @@ async fn nothing_published_is_lost_over_restarts() {
 #[tokio::test]
 async fn a_second_process_of_one_client_id_is_told_so() {
     let site = Site::start(StompLimits::default()).await;
-    let first = client(&site, "root's cmdline client");
+    let first = client(&site, "kim's reading desk");
     connected(&first).await;
-    let second = client(&site, "root's cmdline client");
+    let second = client(&site, "kim's reading desk");
     let error = second.ready(DEADLINE).await.unwrap_err();
     assert_eq!(
         error,
-        BusError::ClientIdInUse("root's cmdline client".to_owned())
+        BusError::ClientIdInUse("kim's reading desk".to_owned())
     );
     first.close().await.unwrap();
-    connected(&client(&site, "root's cmdline client")).await;
+    connected(&client(&site, "kim's reading desk")).await;
 }
 
 #[tokio::test]

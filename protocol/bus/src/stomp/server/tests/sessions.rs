@@ -46,7 +46,7 @@ async fn a_message_arrives_as_it_was_sent() {
         .with("zebra", "1: \\ \n")
         .with("org.bitrepository.messages.signature", "null")
         .with("correlation-id", "c-1")
-        .with("reply-to", "/topic/root's cmdline client")
+        .with("reply-to", "/topic/kim's reading desk")
         .with("JMSXGroupID", "g")
         .with("priority", "7")
         .with("amq-msg-type", "text")
@@ -57,7 +57,7 @@ async fn a_message_arrives_as_it_was_sent() {
         ("subscription", "my:sub"),
         ("destination", destination),
         ("correlation-id", "c-1"),
-        ("reply-to", "/topic/root's cmdline client"),
+        ("reply-to", "/topic/kim's reading desk"),
         ("JMSXGroupID", "g"),
         ("priority", "7"),
         ("zebra", "1: \\ \n"),

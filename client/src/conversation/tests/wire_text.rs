@@ -1,4 +1,4 @@
-//! What the machines say, compared with what the Java clients were heard to say.
+//! What the machines say, text for text: the form in which the Java clients say it.
 
 use std::collections::BTreeMap;
 
@@ -17,9 +17,9 @@ use crate::{
 };
 
 const FILE: &str = "hello.txt";
-const ADDRESS: &str = "http://127.0.0.1:8180/dav/hello.txt";
+const ADDRESS: &str = "http://exchange.example:8180/room/hello.txt";
 
-/// A captured request: type, the part of its header that differs, and its body.
+/// A request as the Java clients write it: type, the part of its header that differs, and its body.
 fn request(kind: &str, correlation: &str, at: &str, body: &str) -> String {
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"yes\"?>\
@@ -27,38 +27,37 @@ fn request(kind: &str, correlation: &str, at: &str, body: &str) -> String {
          xmlns:ns2=\"http://bitrepository.org/BitRepositoryMessages.xsd\" version=\"31\" minVersion=\"24\">\
          <CorrelationID>{correlation}</CorrelationID><CollectionID>books</CollectionID>\
          <Destination>topic://{at}</Destination>\
-         <ReplyTo>topic://quick-start-root's cmdline client</ReplyTo>\
-         <From>root's cmdline client</From>{body}</ns2:{kind}>"
+         <ReplyTo>topic://reading-room-kim's reading desk</ReplyTo>\
+         <From>kim's reading desk</From>{body}</ns2:{kind}>"
     )
 }
 
 fn context(correlation: &str, file: Option<&str>) -> Context {
-    let mut context =
-        super::support::context(&["checksum-pillar", "file1-pillar", "file2-pillar"], file);
+    let mut context = super::support::context(&["sums-pillar", "east-pillar", "west-pillar"], file);
     context.correlation = correlation.into();
-    context.from = "root's cmdline client".into();
-    context.reply_to = Destination::topic("quick-start-root's cmdline client");
-    context.identify_at = Destination::topic("quick-start");
+    context.from = "kim's reading desk".into();
+    context.reply_to = Destination::topic("reading-room-kim's reading desk");
+    context.identify_at = Destination::topic("reading-room");
     context
 }
 
-/// A response of this pillar as it was captured: with its contributor topic as `ReplyTo`.
+/// A response of this pillar as the Java pillars answer: with its contributor topic as `ReplyTo`.
 fn hear<P: Procedure>(bench: &mut Bench<P>, correlation: &str, message: impl Into<Message>) {
     let mut message = message.into();
     let header = message.header_mut();
     header.correlation_id = correlation.into();
-    header.reply_to = Destination::topic(&format!("quick-start-{}-contributor", header.from));
+    header.reply_to = Destination::topic(&format!("reading-room-{}-contributor", header.from));
     bench.hear(message);
 }
 
 #[test]
 fn put_file() {
-    const CORRELATION: &str = "cc3f3f8e-aea8-4eb2-ac36-f09dc4f45464";
+    const CORRELATION: &str = "7d0c2f4e-5b1a-4e68-8c93-2a9e6b0f1d35";
     let procedure = PutFileProcedure {
         address: ADDRESS.to_owned(),
         checksum: Some(ChecksumData {
-            calculation_timestamp: "2026-11-30T18:05:43.473Z".parse().unwrap(),
-            ..md5("2B0442658D8C004C5628C740B6F17C59")
+            calculation_timestamp: "2026-03-04T05:06:07.089Z".parse().unwrap(),
+            ..md5("4A37F973B3C9FEDE0E1FB3F07B65A93B")
         }),
         audit_trail_information: None,
         ..put_procedure()
@@ -69,27 +68,27 @@ fn put_file() {
         request(
             "IdentifyPillarsForPutFileRequest",
             CORRELATION,
-            "quick-start",
+            "reading-room",
             "<FileID>hello.txt</FileID><FileSize>20</FileSize>",
         )
     );
-    for pillar in ["file2-pillar", "file1-pillar"] {
+    for pillar in ["west-pillar", "east-pillar"] {
         hear(&mut bench, CORRELATION, put_identify(pillar, POSITIVE));
     }
-    let mut checksum_pillar = put_identify("checksum-pillar", POSITIVE);
+    let mut checksum_pillar = put_identify("sums-pillar", POSITIVE);
     checksum_pillar.pillar_checksum_spec = Some(plain_spec(ChecksumType::Md5));
     hear(&mut bench, CORRELATION, checksum_pillar);
     bench.step(Input::OfferReady);
-    let body = "<PillarID>file1-pillar</PillarID><FileID>hello.txt</FileID>\
-                <FileAddress>http://127.0.0.1:8180/dav/hello.txt</FileAddress><FileSize>20</FileSize>\
+    let body = "<PillarID>east-pillar</PillarID><FileID>hello.txt</FileID>\
+                <FileAddress>http://exchange.example:8180/room/hello.txt</FileAddress><FileSize>20</FileSize>\
                 <ChecksumDataForNewFile><ChecksumSpec><ChecksumType>MD5</ChecksumType></ChecksumSpec>\
-                <ChecksumValue>2B0442658D8C004C5628C740B6F17C59</ChecksumValue>\
-                <CalculationTimestamp>2026-11-30T18:05:43.473Z</CalculationTimestamp>\
+                <ChecksumValue>4A37F973B3C9FEDE0E1FB3F07B65A93B</ChecksumValue>\
+                <CalculationTimestamp>2026-03-04T05:06:07.089Z</CalculationTimestamp>\
                 </ChecksumDataForNewFile><ChecksumRequestForNewFile><ChecksumType>MD5</ChecksumType>\
                 </ChecksumRequestForNewFile>";
-    for (message, pillar) in bench.sent[1..].iter().zip(["file2", "file1", "checksum"]) {
-        let body = body.replace("file1-pillar", &format!("{pillar}-pillar"));
-        let at = format!("quick-start-{pillar}-pillar-contributor");
+    for (message, pillar) in bench.sent[1..].iter().zip(["west", "east", "sums"]) {
+        let body = body.replace("east-pillar", &format!("{pillar}-pillar"));
+        let at = format!("reading-room-{pillar}-pillar-contributor");
         assert_eq!(
             message.to_xml(),
             request("PutFileRequest", CORRELATION, &at, &body)
@@ -100,35 +99,35 @@ fn put_file() {
 
 #[test]
 fn get_file() {
-    const CORRELATION: &str = "c1586644-b91d-4789-bfe0-e9a34af686a0";
+    const CORRELATION: &str = "91b2c3d4-0a1b-4c2d-8e3f-405162738495";
     let procedure = GetFileProcedure::new(FILE.into(), ADDRESS.to_owned(), None);
     let mut bench = Bench::new(context(CORRELATION, Some(FILE)), procedure);
     let identify = "IdentifyPillarsForGetFileRequest";
     let body = "<FileID>hello.txt</FileID>";
     assert_eq!(
         bench.sent[0].to_xml(),
-        request(identify, CORRELATION, "quick-start", body)
+        request(identify, CORRELATION, "reading-room", body)
     );
     hear(
         &mut bench,
         CORRELATION,
-        get_identify("file2-pillar", POSITIVE, Some(1000)),
+        get_identify("west-pillar", POSITIVE, Some(1000)),
     );
     hear(
         &mut bench,
         CORRELATION,
-        get_identify("file1-pillar", POSITIVE, Some(1000)),
+        get_identify("east-pillar", POSITIVE, Some(1000)),
     );
-    let unsupported = get_identify("checksum-pillar", ResponseCode::RequestNotSupported, None);
+    let unsupported = get_identify("sums-pillar", ResponseCode::RequestNotSupported, None);
     hear(&mut bench, CORRELATION, unsupported);
     assert_eq!(
         bench.sent[1].to_xml(),
         request(
             "GetFileRequest",
             CORRELATION,
-            "quick-start-file1-pillar-contributor",
-            "<PillarID>file1-pillar</PillarID><FileID>hello.txt</FileID>\
-             <FileAddress>http://127.0.0.1:8180/dav/hello.txt</FileAddress>",
+            "reading-room-east-pillar-contributor",
+            "<PillarID>east-pillar</PillarID><FileID>hello.txt</FileID>\
+             <FileAddress>http://exchange.example:8180/room/hello.txt</FileAddress>",
         )
     );
     assert_eq!(bench.sent.len(), 2);
@@ -142,19 +141,19 @@ const MD5: &str = "<ChecksumRequestForExistingFile><ChecksumType>MD5</ChecksumTy
 
 #[test]
 fn get_file_ids_of_all_files() {
-    const CORRELATION: &str = "ad915e78-05d9-4f3e-8a41-0334cb672daf";
+    const CORRELATION: &str = "a2c3d4e5-1b2c-4d3e-9f40-516273849506";
     let procedure = ids_procedure(PAGE_SIZE.get());
     let mut bench = Bench::new(context(CORRELATION, None), procedure);
     let identify = "IdentifyPillarsForGetFileIDsRequest";
     assert_eq!(
         bench.sent[0].to_xml(),
-        request(identify, CORRELATION, "quick-start", ALL)
+        request(identify, CORRELATION, "reading-room", ALL)
     );
-    for pillar in ["checksum-pillar", "file1-pillar", "file2-pillar"] {
+    for pillar in ["sums-pillar", "east-pillar", "west-pillar"] {
         hear(&mut bench, CORRELATION, ids_identify(pillar, POSITIVE));
     }
-    let body = format!("<PillarID>checksum-pillar</PillarID>{ALL}{PAGE}");
-    let at = "quick-start-checksum-pillar-contributor";
+    let body = format!("<PillarID>sums-pillar</PillarID>{ALL}{PAGE}");
+    let at = "reading-room-sums-pillar-contributor";
     assert_eq!(
         bench.sent[1].to_xml(),
         request("GetFileIDsRequest", CORRELATION, at, &body)
@@ -163,7 +162,7 @@ fn get_file_ids_of_all_files() {
 
 #[test]
 fn get_checksums_of_all_files() {
-    const CORRELATION: &str = "1fc473f0-4bec-441e-80b7-669228ef75c9";
+    const CORRELATION: &str = "b3d4e5f6-2c3d-4e4f-8051-627384950617";
     let procedure = crate::conversation::get_checksums::GetChecksumsProcedure {
         page_size: PAGE_SIZE,
         walks: BTreeMap::new(),
@@ -174,13 +173,13 @@ fn get_checksums_of_all_files() {
     let body = format!("{ALL}{MD5}");
     assert_eq!(
         bench.sent[0].to_xml(),
-        request(identify, CORRELATION, "quick-start", &body)
+        request(identify, CORRELATION, "reading-room", &body)
     );
-    for pillar in ["checksum-pillar", "file1-pillar", "file2-pillar"] {
+    for pillar in ["sums-pillar", "east-pillar", "west-pillar"] {
         hear(&mut bench, CORRELATION, sums_identify(pillar, POSITIVE));
     }
-    let body = format!("<PillarID>file1-pillar</PillarID>{ALL}{PAGE}{MD5}");
-    let at = "quick-start-file1-pillar-contributor";
+    let body = format!("<PillarID>east-pillar</PillarID>{ALL}{PAGE}{MD5}");
+    let at = "reading-room-east-pillar-contributor";
     assert_eq!(
         bench.sent[2].to_xml(),
         request("GetChecksumsRequest", CORRELATION, at, &body)
