@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, fs::File, path::PathBuf, time::Duration};
 
 use bytes::Bytes;
-use pillarbox_bus::{Delivery, Outgoing};
+use pillarbox_bus::{BusError, Delivery, Outgoing};
 use pillarbox_component::Component;
 use pillarbox_exchange::ExchangeClient;
 use pillarbox_messages::{ChecksumData, ChecksumSpec, ComponentId, HexBinary, Message};
@@ -260,8 +260,8 @@ impl<P: Procedure> ConversationTask<P> {
         self.unsent.push((outgoing, contributor));
     }
 
-    /// Sends a step's messages together: the bus makes them last with one sync. If it does not take them all,
-    /// all count as not sent, though some may have arrived.
+    /// Sends a step's messages together: the bus makes them last with one sync. One that it does not take is no
+    /// harm to the others.
     fn send_all(&mut self) {
         if self.unsent.is_empty() {
             return;
@@ -269,14 +269,16 @@ impl<P: Procedure> ConversationTask<P> {
         let bus = self.surroundings.component.bus().clone();
         let (messages, contributors): (Vec<_>, Vec<_>) = self.unsent.drain(..).unzip();
         self.sends.spawn(async move {
-            let Err(error) = bus.publish_all(messages).await else {
-                return Vec::new();
+            let sent = bus.publish_each(messages).await.into_iter();
+            let failed = |(contributor, sent): (_, Result<(), BusError>)| {
+                let text = sent.err()?.to_string();
+                Some(Input::SendFailed { contributor, text })
             };
-            let failed = |contributor| Input::SendFailed {
-                contributor,
-                text: error.to_string(),
-            };
-            contributors.into_iter().map(failed).collect()
+            contributors
+                .into_iter()
+                .zip(sent)
+                .filter_map(failed)
+                .collect()
         });
     }
 

@@ -10,7 +10,7 @@ use pillarbox_bus::Subscription;
 use pillarbox_component::Component;
 use pillarbox_exchange::ExchangeClient;
 use pillarbox_messages::{
-    ChecksumData, ChecksumType, ComponentId, FileId, FileIdsData, FileIdsDataItem,
+    ChecksumData, ChecksumType, ComponentId, Destination, FileId, FileIdsData, FileIdsDataItem,
     GetFileFinalResponse, GetFileIdsFinalResponse, GetFileProgressResponse,
     IdentifyPillarsForGetFileIdsResponse, IdentifyPillarsForGetFileResponse,
     IdentifyPillarsForPutFileResponse, Message, PutFileFinalResponse, PutFileProgressResponse,
@@ -30,6 +30,8 @@ pub(super) enum Temper {
     Mute,
     /// Is ready, and then says nothing more.
     Stuck,
+    /// Is ready, but wants to be asked where the bus takes nothing.
+    Misplaced,
     /// Says that it has delivered, but has not.
     Boastful,
     /// Delivers other bytes than it has, and faster than anybody.
@@ -128,9 +130,13 @@ impl StandIn {
                     Some(_) => ResponseCode::DuplicateFileFailure,
                     None => ResponseCode::IdentificationPositive,
                 };
+                let mut header = self.component.response_header(&request.header);
+                if self.temper == Temper::Misplaced {
+                    header.reply_to = Destination::queue("no*where");
+                }
                 vec![
                     IdentifyPillarsForPutFileResponse {
-                        header: self.component.response_header(&request.header),
+                        header,
                         response_info: info(code),
                         pillar_id: self.id().clone(),
                         file_id: request.file_id,

@@ -1,8 +1,11 @@
 //! Operations that don't go well, and peers that misbehave.
 
-use std::time::{Duration, Instant};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    time::{Duration, Instant},
+};
 
-use pillarbox_bus::Outgoing;
+use pillarbox_bus::{Bus, ConnectOptions, Outgoing, StompLimits, StompOptions, StompServer};
 use pillarbox_exchange::{AddressPolicy, ExchangeClient, OfferSpace, client};
 use pillarbox_messages::{
     ChecksumType, CorrelationId, Destination, Header, IdentifyPillarsForPutFileResponse, Message,
@@ -89,6 +92,36 @@ async fn a_pillar_that_gets_stuck() {
     assert_eq!(failed, ["south"]);
     assert_eq!(outcome.results.len(), 1);
     assert_eq!(site.offers(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pillar_that_can_not_be_asked_is_no_harm_to_the_others() {
+    let site = Site::start().await;
+    let north = site.pillar("north", Temper::Honest).await;
+    let _south = site.pillar("south", Temper::Misplaced).await;
+    let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let server = StompServer::start(&[listen], site.broker.clone(), StompLimits::default())
+        .await
+        .unwrap();
+    let stomp = StompOptions::new(server.local_addrs()[0].to_string());
+    let connect = ConnectOptions {
+        client_id: "far".to_owned(),
+    };
+    let client = Client::connect(ClientOptions {
+        bus: Bus::stomp(stomp, connect),
+        ..site.options("reader", PLENTY)
+    })
+    .unwrap();
+    let running = client.put_file(put(source(&site, b"hello, world")));
+    let outcome = running.await.unwrap().outcome().await;
+    assert!(!outcome.complete);
+    assert_eq!(outcome.results.len(), 1, "{outcome:?}");
+    assert_eq!(outcome.results[0].contributor, *north.id());
+    assert_eq!(outcome.failures.len(), 1, "{outcome:?}");
+    let failure = &outcome.failures[0];
+    assert_eq!(failure.contributor.as_str(), "south");
+    assert!(failure.text.contains("could not be sent"), "{outcome:?}");
+    assert!(north.file("hello.txt").is_some());
 }
 
 #[tokio::test(flavor = "multi_thread")]

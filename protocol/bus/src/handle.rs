@@ -89,7 +89,12 @@ impl Bus {
     /// # Errors
     /// The first failure; other messages of the call may have arrived.
     pub async fn publish_all(&self, messages: Vec<Outgoing>) -> Result<(), BusError> {
-        forward!(self, client => client.publish_all(messages).await)
+        self.publish_each(messages).await.into_iter().collect()
+    }
+
+    /// As [`Bus::publish_all`], but tells of each message, in the same order, what came of it.
+    pub async fn publish_each(&self, messages: Vec<Outgoing>) -> Vec<Result<(), BusError>> {
+        forward!(self, client => client.publish_each(messages).await)
     }
 
     /// Subscribes; returns when the subscription exists, so that whatever is sent afterwards arrives.

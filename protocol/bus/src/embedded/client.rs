@@ -89,7 +89,20 @@ impl Client {
         self.inner.state.clone()
     }
 
-    pub(crate) async fn publish_all(&self, messages: Vec<Outgoing>) -> Result<(), BusError> {
+    pub(crate) async fn publish_each(&self, messages: Vec<Outgoing>) -> Vec<Result<(), BusError>> {
+        let count = messages.len();
+        let answers = match self.submit_sends(messages).await {
+            Ok(answers) => answers,
+            Err(error) => return vec![Err(error); count],
+        };
+        let mut results = Vec::with_capacity(count);
+        for answer in answers {
+            results.push(outcome(answer).await);
+        }
+        results
+    }
+
+    async fn submit_sends(&self, messages: Vec<Outgoing>) -> Result<Vec<Answer>, BusError> {
         let (mut commands, mut answers) = (Vec::new(), Vec::new());
         for message in messages {
             let (token, answer) = self.expect()?;
@@ -102,11 +115,7 @@ impl Client {
             answers.push(answer);
         }
         self.inner.sender.submit_all(commands).await?;
-        let mut done = Ok(());
-        for answer in answers {
-            done = done.and(outcome(answer).await);
-        }
-        done
+        Ok(answers)
     }
 
     pub(crate) async fn subscribe(

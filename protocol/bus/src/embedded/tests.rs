@@ -142,6 +142,27 @@ async fn several_messages_share_one_sync() {
 }
 
 #[tokio::test]
+async fn one_refused_message_is_no_harm_to_the_others() {
+    let directory = TempDir::new().unwrap();
+    let broker = broker(&directory).await;
+    let sender = bus(&broker, "a");
+    let of = |priority| Outgoing {
+        priority,
+        ..persistent(Destination::queue("work"), "x")
+    };
+    let mixed = || vec![of(4), of(10), of(4)];
+    let results = sender.publish_each(mixed()).await;
+    let taken: Vec<bool> = results.iter().map(Result::is_ok).collect();
+    assert_eq!(taken, [true, false, true], "{results:?}");
+    assert_eq!(broker.stats().messages, 2);
+    assert!(sender.publish_all(mixed()).await.is_err());
+    broker.shutdown().await;
+    let results = sender.publish_each(mixed()).await;
+    assert_eq!(results.len(), 3);
+    assert!(results.iter().all(Result::is_err), "{results:?}");
+}
+
+#[tokio::test]
 async fn persistent_messages_outlive_the_queue_manager() {
     let directory = TempDir::new().unwrap();
     let first = broker(&directory).await;

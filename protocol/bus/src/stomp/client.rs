@@ -206,27 +206,39 @@ impl Client {
         self.state.clone()
     }
 
-    pub(crate) async fn publish_all(&self, messages: Vec<Outgoing>) -> Result<(), BusError> {
-        for message in &messages {
-            encode::check_send(message, &self.options.limits)?;
-        }
+    pub(crate) async fn publish_each(
+        &self,
+        messages: Vec<Outgoing>,
+    ) -> Vec<Result<(), BusError>> {
         let mut answers = Vec::with_capacity(messages.len());
         for message in messages {
-            let permit = self.permit(&message).await?;
-            let (answer, answered) = oneshot::channel();
-            self.request(Request::Publish {
-                message,
-                permit,
-                answer,
-            })
-            .await?;
-            answers.push(answered);
+            answers.push(self.hand_over(message).await);
         }
-        let mut result = Ok(());
-        for answered in answers {
-            result = result.and(self.answer(answered).await);
+        let mut results = Vec::with_capacity(answers.len());
+        for handed_over in answers {
+            results.push(match handed_over {
+                Ok(answered) => self.answer(answered).await,
+                Err(error) => Err(error),
+            });
         }
-        result
+        results
+    }
+
+    /// Gives a message to the connection's owner, which will tell what the bus answers.
+    async fn hand_over(
+        &self,
+        message: Outgoing,
+    ) -> Result<oneshot::Receiver<Result<(), BusError>>, BusError> {
+        encode::check_send(&message, &self.options.limits)?;
+        let permit = self.permit(&message).await?;
+        let (answer, answered) = oneshot::channel();
+        self.request(Request::Publish {
+            message,
+            permit,
+            answer,
+        })
+        .await?;
+        Ok(answered)
     }
 
     pub(crate) async fn subscribe(

@@ -124,6 +124,26 @@ async fn publishing_many_waits_for_nothing_in_between() {
 }
 
 #[tokio::test]
+async fn one_message_that_can_not_be_sent_is_no_harm_to_the_others() {
+    let (listener, options) = listen().await;
+    let bus = connect(options);
+    let mut peer = Peer::accept(&listener).await;
+    peer.welcome().await;
+    let mut odd = persistent("2");
+    odd.properties.push((String::new(), "no name".to_owned()));
+    let messages = vec![persistent("1"), odd, persistent("3")];
+    let publishing = tokio::spawn(async move { bus.publish_each(messages).await });
+    for body in ["1", "3"] {
+        let frame = peer.expect(StompCommand::Send).await;
+        assert_eq!(frame.body, body);
+        peer.confirm(&frame).await;
+    }
+    let results = publishing.await.unwrap();
+    let taken: Vec<bool> = results.iter().map(Result::is_ok).collect();
+    assert_eq!(taken, [true, false, true], "{results:?}");
+}
+
+#[tokio::test]
 async fn an_absent_bus_is_named_and_waited_for() {
     let (listener, options) = listen().await;
     let address = options.addresses[0].clone();
