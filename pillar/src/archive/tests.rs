@@ -93,7 +93,16 @@ async fn small_large_and_empty_files_go_round() {
     let dir = tempfile::tempdir().unwrap();
     let archive = open(&dir);
     let large: Vec<u8> = (0..=250).cycle().take(9_000_001).collect();
-    for (name, bytes) in [("p7", P7), ("z0", b""), ("large", &large), ("a/b/c", P7)] {
+    // What is held in memory, and the first that is not.
+    let (held, written) = (&large[..64 * 1024], &large[..64 * 1024 + 1]);
+    for (name, bytes) in [
+        ("p7", P7),
+        ("z0", b""),
+        ("held", held),
+        ("written", written),
+        ("large", &large),
+        ("a/b/c", P7),
+    ] {
         let published = put(&archive, name, bytes, Leftover::Refuse).await.unwrap();
         assert_eq!(published.size, bytes.len() as u64);
         assert_eq!(published.directory, dir.path());

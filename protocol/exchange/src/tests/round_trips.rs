@@ -160,6 +160,31 @@ async fn parts_can_be_fetched() {
 }
 
 #[tokio::test]
+async fn what_is_read_at_once_and_what_is_not() {
+    const LIMIT: usize = 64 * 1024;
+    let fixture = Fixture::new().await;
+    let client = &fixture.client;
+    for size in [LIMIT - 1, LIMIT, LIMIT + 1] {
+        let address = fixture.address();
+        let whole = content(size);
+        let sent = client.put_bytes(&address, whole.clone()).await.unwrap();
+        assert_eq!(sent, size as u64);
+        assert_eq!(client.size(&address).await.unwrap(), Some(size as u64));
+        let download = client.get(&address).await.unwrap();
+        assert_eq!(download.length, Some(size as u64));
+        assert!(download.bytes(size).await.unwrap() == whole);
+    }
+    let address = fixture.address();
+    let whole = content(3 * LIMIT);
+    client.put_bytes(&address, whole.clone()).await.unwrap();
+    for length in [LIMIT, LIMIT + 1] {
+        let wanted = NonZeroU64::new(length as u64).unwrap();
+        let part = client.get_range(&address, 7, wanted).await.unwrap();
+        assert!(part.bytes(length).await.unwrap() == whole[7..7 + length]);
+    }
+}
+
+#[tokio::test]
 async fn odd_names_come_through() {
     let fixture = Fixture::new().await;
     for (name, ending) in [
