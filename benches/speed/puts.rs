@@ -21,7 +21,7 @@ pub(crate) const COUNTED: &str = "counted-puts";
 const CONTENT: [u8; 1024] = [b'x'; 1024];
 /// As long as a `PutFileRequest`.
 const MESSAGE: [u8; 1200] = [b'm'; 1200];
-const PUTS_PER_ROUND: usize = 100;
+const PUTS_PER_ROUND: usize = 96;
 
 pub(crate) fn run() {
     for clients in [1, 8] {
