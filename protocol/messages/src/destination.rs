@@ -139,14 +139,8 @@ mod tests {
     #[test]
     fn spellings() {
         let topic: Destination = "reading-room-kim's reading desk".parse().unwrap();
-        assert_eq!(
-            topic,
-            Destination::topic("reading-room-kim's reading desk")
-        );
-        assert_eq!(
-            topic.to_string(),
-            "topic://reading-room-kim's reading desk"
-        );
+        assert_eq!(topic, Destination::topic("reading-room-kim's reading desk"));
+        assert_eq!(topic.to_string(), "topic://reading-room-kim's reading desk");
         assert_eq!(
             "queue://a".parse::<Destination>().unwrap(),
             Destination::queue("a")

@@ -206,10 +206,7 @@ impl Client {
         self.state.clone()
     }
 
-    pub(crate) async fn publish_each(
-        &self,
-        messages: Vec<Outgoing>,
-    ) -> Vec<Result<(), BusError>> {
+    pub(crate) async fn publish_each(&self, messages: Vec<Outgoing>) -> Vec<Result<(), BusError>> {
         let mut answers = Vec::with_capacity(messages.len());
         for message in messages {
             answers.push(self.hand_over(message).await);
