@@ -155,7 +155,7 @@ pub struct GetFileArgs {
     #[arg(short = 'p', long, value_name = "ID")]
     pub pillar: Option<String>,
 
-    /// Directory or file to write to (default: here, named by its id)
+    /// Directory or file to write to; an existing file is replaced (default: here, named by the last part of its id)
     #[arg(short = 'l', long, value_name = "PATH")]
     pub location: Option<PathBuf>,
 }

@@ -141,6 +141,7 @@ impl<P: Procedure> Conversation<P> {
             ) => {
                 self.message(*message, reply_address, now_ms, &mut actions);
             }
+            (_, Input::Reconnected) => self.ask_again(&mut actions),
             (Phase::Identifying(_), Input::TimerFired) => self.identify_timer(now_ms, &mut actions),
             (Phase::Offering(_), Input::TimerFired) => self.offer_timer(now_ms, &mut actions),
             (Phase::Performing(_), Input::TimerFired) => self.perform_timer(now_ms, &mut actions),

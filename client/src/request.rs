@@ -161,6 +161,15 @@ impl GetFile {
         if let Some(pillar) = &self.pillar {
             validate::pillar(collection, pillar)?;
         }
+        if fs::symlink_metadata(&self.target).is_ok_and(|found| found.is_symlink()) {
+            return Err(ClientError::Target {
+                path: self.target.clone(),
+                source: io::Error::new(
+                    io::ErrorKind::InvalidInput,
+                    "it is a link; name the file that it leads to",
+                ),
+            });
+        }
         let error = |source| ClientError::Target {
             path: self.target.clone(),
             source,

@@ -3,13 +3,13 @@
 use std::{collections::VecDeque, fs::File, path::PathBuf, time::Duration};
 
 use bytes::Bytes;
-use pillarbox_bus::{BusError, Delivery, Outgoing};
+use pillarbox_bus::{BusError, BusState, Delivery, Outgoing};
 use pillarbox_component::Component;
 use pillarbox_exchange::ExchangeClient;
 use pillarbox_messages::{ChecksumData, ChecksumSpec, ComponentId, HexBinary, Message};
 use pillarbox_settings::Timeouts;
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::{mpsc, oneshot, watch},
     task::JoinSet,
     time::{Instant, sleep_until, timeout},
 };
@@ -80,6 +80,7 @@ pub(crate) struct ConversationTask<P> {
     cargo: Cargo,
     /// Ends the transfer.
     stop: CancellationToken,
+    link: Link,
     /// Messages of the current step, and whom each is for; none: the identify request.
     unsent: Vec<(Outgoing, Option<ComponentId>)>,
     /// Messages on their way to the bus; each step's end with what the machine must know of them, if anything.
@@ -104,7 +105,10 @@ impl<P: Procedure> ConversationTask<P> {
         events: mpsc::Sender<Event>,
     ) -> Self {
         let started_ms = surroundings.component.clock().now_ms();
+        let mut state = surroundings.component.bus().state();
+        let away = *state.borrow_and_update() != BusState::Connected;
         Self {
+            link: Link { state, away },
             conversation,
             surroundings,
             cargo,
@@ -167,6 +171,7 @@ impl<P: Procedure> ConversationTask<P> {
                 Ok(inputs) => inputs.into_iter().for_each(|input| self.step(input)),
                 Err(error) => self.step(Input::Abort { reason: format!("the transfer ended: {error}") }),
             },
+            () = connected_again(&mut self.link) => self.step(Input::Reconnected),
             () = self.outbox.pass_on() => {}
             () = expired(timer) => {
                 self.timer = None;
@@ -417,6 +422,29 @@ fn examined_as(component: &Component, spec: ChecksumSpec, value: HexBinary) -> I
 }
 
 const ENDED: &str = "the transfer was ended";
+
+/// Returns when the bus is there again after it was away.
+async fn connected_again(link: &mut Link) {
+    loop {
+        match link.state.changed().await {
+            Ok(()) => {}
+            // The connection is closed for good; nothing comes any more.
+            Err(_) => return std::future::pending().await,
+        }
+        let connected = *link.state.borrow_and_update() == BusState::Connected;
+        if connected && std::mem::replace(&mut link.away, false) {
+            return;
+        }
+        link.away |= !connected;
+    }
+}
+
+/// The bus connection's state, as far as it was looked at.
+#[derive(Debug)]
+struct Link {
+    state: watch::Receiver<BusState>,
+    away: bool,
+}
 
 async fn expired(timer: Option<Instant>) {
     match timer {

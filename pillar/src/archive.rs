@@ -253,6 +253,10 @@ impl CollectionArchive {
                 });
             }
         }
+        for shelf in &self.shelves {
+            // A disk that was taken away is no reason to believe that its files are gone.
+            shelf.check_present()?;
+        }
         Err(ArchiveError::NotFound(id.as_str().into()))
     }
 }

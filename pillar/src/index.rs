@@ -175,6 +175,16 @@ impl Index {
             .await
     }
 
+    /// The configured archive directories that a collection's files were stored in, without the missing ones.
+    ///
+    /// # Errors
+    /// The database fails.
+    pub async fn directories(&self, collection: &CollectionId) -> Result<Vec<PathBuf>, IndexError> {
+        let collection = collection.clone();
+        self.read(move |connection| reader::directories(connection, &collection))
+            .await
+    }
+
     /// How many files a collection has, without the missing ones.
     ///
     /// # Errors

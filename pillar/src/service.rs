@@ -9,7 +9,7 @@ use std::{
 use pillarbox_bus::{AckMode, Bus, BusError, Delivery, SubscribeRequest};
 use pillarbox_component::{Component, ComponentOptions, Received, dispatch::catch};
 use pillarbox_exchange::ExchangeClient;
-use pillarbox_messages::{ComponentId, Destination, Message, clock::SharedClock};
+use pillarbox_messages::{CollectionId, ComponentId, Destination, Message, clock::SharedClock};
 use pillarbox_settings::{PillarNode, PillarType, Repository};
 use thiserror::Error;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -58,6 +58,17 @@ pub enum PillarError {
     /// The repository's default checksum can't be computed.
     #[error("the repository's default checksum: {0}")]
     Checksum(#[from] SpecError),
+    /// The index lists files that should be in this directory, which isn't there.
+    #[error(
+        "the index lists files of collection '{collection}', but {} is not there; mount its disk, or correct \
+         'directories' in node.toml", path.display()
+    )]
+    ArchiveAbsent {
+        /// The collection's part of the archive directory.
+        path: PathBuf,
+        /// The collection.
+        collection: CollectionId,
+    },
     /// An archive directory can't be used.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
@@ -210,16 +221,20 @@ fn open(options: PillarOptions) -> Result<Context, PillarError> {
         path: results.clone(),
         source,
     })?;
-    let archive = Archive::open(ArchiveOptions {
-        directories: settings.directories.clone(),
-        collections: component.collections().to_vec(),
-        minimum_size_left: settings.minimum_size_left,
-    })?;
     let index = Index::open(IndexOptions {
         path: data.join("index.sqlite"),
         checksum_type: component.repository().default_checksum,
         first_audit_number: settings.first_audit_number.unwrap_or(NonZeroU64::MIN),
         clock,
+    })?;
+    for collection in component.collections() {
+        let stored = tokio::runtime::Handle::current().block_on(index.directories(collection))?;
+        check_present(&settings.directories, collection, &stored)?;
+    }
+    let archive = Archive::open(ArchiveOptions {
+        directories: settings.directories.clone(),
+        collections: component.collections().to_vec(),
+        minimum_size_left: settings.minimum_size_left,
     })?;
     Ok(Context {
         component,
@@ -230,6 +245,31 @@ fn open(options: PillarOptions) -> Result<Context, PillarError> {
         default_spec,
         results,
     })
+}
+
+/// The archive that the index speaks of must be there: an empty directory in its place, where a disk is not mounted,
+/// would take new files in the place of the ones that it hides. `stored` are the directories by the names that they
+/// had; if the archive was moved as a whole, one of those configured must have the collection.
+fn check_present(
+    directories: &[PathBuf],
+    collection: &CollectionId,
+    stored: &[PathBuf],
+) -> Result<(), PillarError> {
+    let has = |directory: &&PathBuf| directory.join(collection.as_str()).join("fileDir").is_dir();
+    let absent = directories
+        .iter()
+        .find(|it| stored.contains(it) && !has(it));
+    let absent = match absent {
+        None if !stored.is_empty() && !directories.iter().any(|it| has(&it)) => directories.first(),
+        absent => absent,
+    };
+    match absent {
+        None => Ok(()),
+        Some(directory) => Err(PillarError::ArchiveAbsent {
+            path: directory.join(collection.as_str()),
+            collection: collection.clone(),
+        }),
+    }
 }
 
 /// An empty directory of this name.

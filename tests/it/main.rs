@@ -1,6 +1,8 @@
 //! The whole system: the program as people run it, in processes of its own, and peers that the tests play.
 
 #[cfg(test)]
+mod absence;
+#[cfg(test)]
 mod bad_input;
 #[cfg(test)]
 mod cases;

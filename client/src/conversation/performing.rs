@@ -32,6 +32,25 @@ impl<P: Procedure> Conversation<P> {
         }
     }
 
+    /// Whoever owes an answer is asked again: the same request gets the same answer, and nothing is done twice.
+    pub(super) fn ask_again(&self, out: &mut Actions) {
+        match &self.phase {
+            Phase::Identifying(state) if !state.outstanding.is_empty() => {
+                let header = self.header(self.context.identify_at.clone());
+                out.push(Action::Send {
+                    message: Box::new(self.procedure.identify_request(header)),
+                    reply_address: None,
+                    contributor: None,
+                });
+            }
+            Phase::Performing(state) => {
+                let asked = state.waiting.keys().filter(|id| self.is_waiting_for(id));
+                asked.for_each(|contributor| self.ask(contributor, out));
+            }
+            _ => ignored("nobody owes an answer", out),
+        }
+    }
+
     fn ask(&self, contributor: &ComponentId, out: &mut Actions) {
         let Some(address) = self.addresses.get(contributor) else {
             return;

@@ -81,6 +81,8 @@ pub enum Input {
         /// Why.
         text: String,
     },
+    /// The bus is there again after it was away: answers may have got lost meanwhile.
+    Reconnected,
     /// It is to end now.
     Abort {
         /// Why.

@@ -48,6 +48,7 @@ impl ReceivedFile {
         placing.place(temp)?;
         for stale in elsewhere {
             let place = stale.place(&claim.id);
+            stale.retain(&claim.id).at("keep a copy of", &place)?;
             fs::remove_file(&place).at("remove", &place)?;
             stale
                 .sync_names(&place)
@@ -154,6 +155,12 @@ impl Placing<'_> {
                 io::ErrorKind::NotFound if self.id.is_in_folder() => self.make_folders(place)?,
                 io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
                     if self.shelf.admits(self.id, self.leftover)? {
+                        let retained = self.shelf.retain(self.id).at("keep a copy of", place)?;
+                        tracing::warn!(
+                            path = %place.display(),
+                            retained = %retained.display(),
+                            "a file that the index does not know is replaced, and kept here"
+                        );
                         fs::rename(temp.path(), place).at("replace", place)?;
                         temp.keep();
                         return Ok(());

@@ -32,6 +32,8 @@ pub(super) struct Shelf {
     pub(super) device: u64,
     /// The number of `fileDir` in there.
     inode: u64,
+    /// Files that were replaced.
+    retained: PathBuf,
 }
 
 impl Shelf {
@@ -57,6 +59,7 @@ impl Shelf {
             files_handle,
             device,
             inode,
+            retained,
             base,
         })
     }
@@ -70,6 +73,40 @@ impl Shelf {
             probe(&self.temp, dir)?;
         }
         Ok(lock)
+    }
+
+    /// Gives the file at the place of `id` a second name in `retainDir`, with `.old` as often as it takes: whatever
+    /// stands there may be the only copy that somebody has.
+    pub(super) fn retain(&self, id: &ArchiveFileId) -> io::Result<PathBuf> {
+        let place = self.place(id);
+        let mut retained = self.retained.clone();
+        retained.extend(id.components());
+        if let Some(folder) = retained.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        for _ in 0..RETAINED_OF_ONE_NAME {
+            match fs::hard_link(&place, &retained) {
+                Ok(()) => {
+                    disk::sync_dir(retained.parent().unwrap_or(&self.retained))?;
+                    return Ok(retained);
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    retained.as_mut_os_string().push(".old");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    /// Whether the directories are still the ones that were opened: not so if their disk was taken away.
+    pub(super) fn check_present(&self) -> Result<(), ArchiveError> {
+        let found = fs::metadata(&self.files).map(|found| (found.dev(), found.ino()));
+        match found {
+            Ok(found) if found == self.identity() => Ok(()),
+            Ok(_) => Err(unusable(&self.files, MOUNT)(io::ErrorKind::NotFound.into())),
+            Err(error) => Err(unusable(&self.files, MOUNT)(error)),
+        }
     }
 
     /// What tells a shelf from all others, whatever name it was reached by.
@@ -180,6 +217,10 @@ fn unusable(path: &Path, remedy: &'static str) -> impl FnOnce(io::Error) -> Arch
     }
 }
 
+/// More files of one name than anybody replaces; a bound for the search of a free name.
+const RETAINED_OF_ONE_NAME: usize = 40;
+
+const MOUNT: &str = "it is not the directory that was there at the start; mount its disk again";
 const CHECK_RIGHTS: &str = "check that it is a directory which this user may write to";
 const CHECK_LINKS: &str =
     "check that it is on one file system with its neighbors, and that it supports hard links";

@@ -1,7 +1,7 @@
 //! A few connections that only read, off the async workers.
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -171,6 +171,18 @@ pub(super) fn list(
     rows.truncate(limit);
     let next = rows.last().filter(|_| more).map(|row| order.position(row));
     Ok(Page { rows, next })
+}
+
+pub(super) fn directories(
+    connection: &Connection,
+    collection: &CollectionId,
+) -> rusqlite::Result<Vec<PathBuf>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT DISTINCT directory FROM files
+         WHERE collection = (SELECT key FROM collections WHERE id = ?1) AND missing = 0",
+    )?;
+    let rows = statement.query_map([collection.as_str()], |row| row.get::<_, String>(0))?;
+    rows.map(|row| row.map(PathBuf::from)).collect()
 }
 
 pub(super) fn count(connection: &Connection, collection: &CollectionId) -> rusqlite::Result<u64> {
