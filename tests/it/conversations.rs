@@ -221,6 +221,31 @@ async fn a_named_clients_put_outlives_the_bus() {
     assert_eq!(site.offered(), Vec::<PathBuf>::new());
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_passing_client_asks_again_when_the_bus_is_back() {
+    let site = Site::new(&["north", "played"]);
+    let mut hub = site.start("hub");
+    let _north = site.start("north");
+    let mut played = StandIn::join(&site, "played").await;
+    let file = site.file("a.bin", &noise(46, 2000));
+    let args = ["-v", "-f"].map(OsStr::new);
+    let args = args.into_iter().chain([file.as_os_str()]);
+    let mut client = site.start_client("put-file", args);
+    let identify = played.identify_request().await;
+    played.accept_put(&identify).await;
+    // Taken, and never answered: as an answer that was sent while the bus was away.
+    played.put_request().await;
+    client.wait_for_error("COMPONENT_COMPLETE");
+    hub.kill();
+    let _hub = site.start("hub");
+    let request = played.put_request().await;
+    played
+        .end_put(&request, ResponseCode::OperationCompleted)
+        .await;
+    client.wait_for_success();
+    assert_eq!(site.offered(), Vec::<PathBuf>::new());
+}
+
 /// As a pillar would fetch it.
 async fn fetch(address: &str) -> Vec<u8> {
     let authority = address.split('/').nth(2).unwrap().to_owned();
