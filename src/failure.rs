@@ -60,6 +60,15 @@ impl Failure {
         }
     }
 
+    /// Whoever read the results has seen enough: there is nothing to say about that.
+    #[must_use]
+    pub const fn unheard() -> Self {
+        Self {
+            kind: FailureKind::Operation,
+            text: String::new(),
+        }
+    }
+
     /// The user stopped it.
     #[must_use]
     pub fn interrupted() -> Self {

@@ -40,7 +40,10 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     output
         .write_all(text.as_bytes())
         .and_then(|()| output.flush())
-        .map_err(|error| Failure::operation(format!("standard output: {error}")))
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::unheard(),
+            _ => Failure::operation(format!("standard output: {error}")),
+        })
 }
 
 #[cfg(test)]
