@@ -1,4 +1,5 @@
-//! Values that files spell as text, read while the file is read, so that errors know their line.
+//! What both files spell alike: values written as text, read while the file is read, so that errors know their
+//! line; and the table `[bus]`.
 
 use std::{fmt, marker::PhantomData, str::FromStr};
 
@@ -7,7 +8,14 @@ use serde::{
     de::{Error, Visitor},
 };
 
-use crate::size::ByteSize;
+use crate::{bus_url::BusUrl, size::ByteSize};
+
+/// `[bus]`; in `node.toml` it stands for this node in place of the repository's.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(crate) struct RawBus {
+    pub(crate) url: Option<Text<BusUrl>>,
+}
 
 /// A value written as a quoted text in the form of its [`FromStr`].
 #[derive(Clone, Debug, PartialEq)]

@@ -6,9 +6,8 @@ use serde::Deserialize;
 
 use super::{AlarmLevel, ChecksumDownload, PillarType};
 use crate::{
-    bus_url::BusUrl,
     duration::HumaneDuration,
-    raw_value::{OneOf, Text, Word},
+    raw_value::{OneOf, RawBus, Text, Word},
     reading::{Shape, field_names},
     size::ByteSize,
 };
@@ -24,12 +23,6 @@ pub(crate) struct RawNode {
     pub(crate) exchange: RawExchange,
     pub(crate) client: Option<RawClient>,
     pub(crate) alarms: Option<RawAlarms>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
-pub(crate) struct RawBus {
-    pub(crate) url: Option<Text<BusUrl>>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

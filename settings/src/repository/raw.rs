@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::{
-    bus_url::BusUrl,
     duration::HumaneDuration,
-    raw_value::{OneOf, Text, Word},
+    raw_value::{OneOf, RawBus, Text, Word},
     reading::{Shape, field_names},
 };
 
@@ -47,12 +46,6 @@ impl Word for Requirement {
         ("message-authentication", Self::MessageAuthentication),
         ("operation-authorization", Self::OperationAuthorization),
     ];
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
-pub(crate) struct RawBus {
-    pub(crate) url: Option<Text<BusUrl>>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
