@@ -1,10 +1,12 @@
 //! From what arrives on an alarm topic to what is counted.
 
 use pillarbox_bus::Incoming;
-use pillarbox_component::{MessageSecurity, incoming::decode, rejection::Rejection};
+use pillarbox_component::{
+    MessageSecurity, alarms::digest_of, incoming::decode, rejection::Rejection,
+};
 use pillarbox_messages::{AlarmMessage, ComponentId, CorrelationId, FileId, Message};
 
-use crate::store::{Entry, EntryKind, digest_of};
+use crate::store::{Entry, EntryKind};
 
 /// The arrival to count; none for a message that is no alarm, as there are where clients and alarms share
 /// a topic.

@@ -10,9 +10,9 @@ use std::{
     time::Duration,
 };
 
+use pillarbox_component::alarms::digest_of;
 use pillarbox_messages::{AlarmCode, CollectionId, ComponentId, FileId};
 use rusqlite::{Connection, OpenFlags, Row, Transaction, params};
-use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
 /// Why the database did not do what it was asked for.
@@ -291,20 +291,6 @@ fn fingerprint(entry: &Entry) -> [u8; 32] {
         entry.file.as_ref().map(FileId::as_str),
         entry.collection.as_ref().map(CollectionId::as_str),
     ])
-}
-
-/// SHA-256 over the fields, each after its length, so that no two lists of fields give the same bytes.
-pub(crate) fn digest_of(fields: &[Option<&str>]) -> [u8; 32] {
-    let mut digest = Sha256::new();
-    for field in fields {
-        digest.update(
-            field
-                .map_or(u64::MAX, |text| text.len() as u64)
-                .to_be_bytes(),
-        );
-        digest.update(field.unwrap_or_default());
-    }
-    digest.finalize().into()
 }
 
 fn stored_alarm(row: &Row<'_>) -> rusqlite::Result<StoredAlarm> {

@@ -35,23 +35,12 @@ pub struct AlarmRequest {
 impl AlarmRequest {
     /// Equal for identical alarms of one component.
     fn fingerprint(&self) -> [u8; 32] {
-        let fields = [
+        digest_of(&[
             Some(self.code.as_str()),
             Some(self.text.as_str()),
             self.collection.as_ref().map(CollectionId::as_str),
             self.file.as_ref().map(FileId::as_str),
-        ];
-        let mut digest = Sha256::new();
-        for field in fields {
-            // The length first, so that no two lists of fields give the same bytes.
-            digest.update(
-                field
-                    .map_or(u64::MAX, |text| text.len() as u64)
-                    .to_be_bytes(),
-            );
-            digest.update(field.unwrap_or_default());
-        }
-        digest.finalize().into()
+        ])
     }
 
     /// Alarms that any stranger can cause with a single message.
@@ -61,6 +50,21 @@ impl AlarmRequest {
             AlarmCode::InvalidMessage | AlarmCode::InvalidMessageVersion
         )
     }
+}
+
+/// SHA-256 over the fields, each after its length, so that no two lists of fields give the same bytes.
+#[must_use]
+pub fn digest_of(fields: &[Option<&str>]) -> [u8; 32] {
+    let mut digest = Sha256::new();
+    for field in fields {
+        digest.update(
+            field
+                .map_or(u64::MAX, |text| text.len() as u64)
+                .to_be_bytes(),
+        );
+        digest.update(field.unwrap_or_default());
+    }
+    digest.finalize().into()
 }
 
 /// What became of an alarm.
