@@ -1,11 +1,6 @@
 //! [`Client`]: one async method per operation.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-    path::Path,
-    sync::Arc,
-};
+use std::{collections::BTreeSet, fmt, path::Path, sync::Arc};
 
 use pillarbox_component::{Component, ComponentOptions};
 use pillarbox_exchange::{ExchangeClient, OfferSpace};
@@ -18,7 +13,8 @@ use tracing::{Instrument, info_span};
 use crate::{
     conversation::{
         Context, Conversation, Procedure, get_checksums::GetChecksumsProcedure,
-        get_file::GetFileProcedure, get_file_ids::GetFileIdsProcedure, put_file::PutFileProcedure,
+        get_file::GetFileProcedure, get_file_ids::GetFileIdsProcedure, paging::Walks,
+        put_file::PutFileProcedure,
     },
     digests::{plain_spec, same_spec},
     error::ClientError,
@@ -207,9 +203,8 @@ impl Client {
         }
         let procedure = GetFileIdsProcedure {
             file: request.file_id.clone(),
-            page_size: request.page_size,
             audit_trail_information: request.audit_trail_information,
-            walks: BTreeMap::new(),
+            walks: Walks::new(request.page_size),
         };
         self.start(procedure, terms, request.file_id, Cargo::Nothing, false)
             .await
@@ -231,9 +226,8 @@ impl Client {
             spec: request
                 .checksum
                 .unwrap_or_else(|| plain_spec(default_checksum)),
-            page_size: request.page_size,
             audit_trail_information: request.audit_trail_information,
-            walks: BTreeMap::new(),
+            walks: Walks::new(request.page_size),
         };
         self.start(procedure, terms, request.file_id, Cargo::Nothing, false)
             .await

@@ -1,15 +1,12 @@
 //! GetChecksums: the checksums of the files that the pillars have.
 
-use std::{collections::BTreeMap, num::NonZeroU64};
-
 use pillarbox_messages::{
     ChecksumDataItem, ChecksumSpec, ComponentId, FileId, GetChecksumsRequest, Header,
     IdentifyPillarsForGetChecksumsRequest, Message, MessageType, Operation, ResultingChecksums,
 };
 
 use super::{
-    get_file_ids::{NOT_INLINE, file_ids},
-    paging::{Listed, Turned, Walk},
+    paging::{Listed, NOT_INLINE, Walks, file_ids},
     procedure::{Completion, Procedure},
 };
 use crate::{
@@ -24,12 +21,10 @@ pub struct GetChecksumsProcedure {
     pub file: Option<FileId>,
     /// How the checksums are to be computed.
     pub spec: ChecksumSpec,
-    /// How many items a page may have.
-    pub page_size: NonZeroU64,
     /// Schema element `AuditTrailInformation`.
     pub audit_trail_information: Option<String>,
     /// Where each contributor's listing stands.
-    pub walks: BTreeMap<ComponentId, Walk>,
+    pub walks: Walks,
 }
 
 impl Procedure for GetChecksumsProcedure {
@@ -49,16 +44,15 @@ impl Procedure for GetChecksumsProcedure {
     }
 
     fn request(&self, header: Header, contributor: &ComponentId) -> Message {
-        let fresh = Walk::new(self.page_size);
-        let walk = self.walks.get(contributor).unwrap_or(&fresh);
+        let (min_timestamp, page_size) = self.walks.next(contributor);
         GetChecksumsRequest {
             header,
             audit_trail_information: self.audit_trail_information.clone(),
             pillar_id: Some(contributor.clone()),
             file_ids: file_ids(self.file.as_ref()),
-            min_timestamp: Some(walk.min_timestamp()),
+            min_timestamp: Some(min_timestamp),
             max_timestamp: None,
-            max_number_of_results: Some(walk.page_size()),
+            max_number_of_results: Some(page_size),
             checksum_request_for_existing_file: Some(self.spec.clone()),
             result_address: None,
         }
@@ -80,23 +74,10 @@ impl Procedure for GetChecksumsProcedure {
                 return Completion::Unusable(NOT_INLINE.to_owned());
             }
         };
-        let size = self.page_size;
-        let walk = self
-            .walks
-            .entry(from.clone())
-            .or_insert_with(|| Walk::new(size));
-        let result = |page| {
-            ComponentResult::Checksums(ChecksumPage {
-                spec: self.spec.clone(),
-                page,
-            })
-        };
-        match walk.turn(items, response.partial_result.unwrap_or(false)) {
-            Turned::Page(page) if page.partial => Completion::Again(result(page)),
-            Turned::Page(page) => Completion::Done(result(page)),
-            Turned::Stale => Completion::Stale,
-            Turned::Stuck(reason) => Completion::Unusable(reason.to_owned()),
-        }
+        let spec = self.spec.clone();
+        let result = |page| ComponentResult::Checksums(ChecksumPage { spec, page });
+        let partial = response.partial_result.unwrap_or(false);
+        self.walks.turn(from, items, partial, result)
     }
 }
 

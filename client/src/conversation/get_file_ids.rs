@@ -1,14 +1,12 @@
 //! GetFileIDs: which files the pillars have.
 
-use std::{collections::BTreeMap, num::NonZeroU64};
-
 use pillarbox_messages::{
-    ComponentId, FileId, FileIds, FileIdsDataItem, GetFileIdsRequest, Header,
+    ComponentId, FileId, FileIdsDataItem, GetFileIdsRequest, Header,
     IdentifyPillarsForGetFileIdsRequest, Message, MessageType, Operation, ResultingFileIds,
 };
 
 use super::{
-    paging::{Listed, Turned, Walk},
+    paging::{Listed, NOT_INLINE, Walks, file_ids},
     procedure::{Completion, Procedure},
 };
 use crate::event::ComponentResult;
@@ -18,12 +16,10 @@ use crate::event::ComponentResult;
 pub struct GetFileIdsProcedure {
     /// The file asked for; none: all.
     pub file: Option<FileId>,
-    /// How many items a page may have.
-    pub page_size: NonZeroU64,
     /// Schema element `AuditTrailInformation`.
     pub audit_trail_information: Option<String>,
     /// Where each contributor's listing stands.
-    pub walks: BTreeMap<ComponentId, Walk>,
+    pub walks: Walks,
 }
 
 impl Procedure for GetFileIdsProcedure {
@@ -42,16 +38,15 @@ impl Procedure for GetFileIdsProcedure {
     }
 
     fn request(&self, header: Header, contributor: &ComponentId) -> Message {
-        let fresh = Walk::new(self.page_size);
-        let walk = self.walks.get(contributor).unwrap_or(&fresh);
+        let (min_timestamp, page_size) = self.walks.next(contributor);
         GetFileIdsRequest {
             header,
             audit_trail_information: self.audit_trail_information.clone(),
             pillar_id: Some(contributor.clone()),
             file_ids: file_ids(self.file.as_ref()),
-            min_timestamp: Some(walk.min_timestamp()),
+            min_timestamp: Some(min_timestamp),
             max_timestamp: None,
-            max_number_of_results: Some(walk.page_size()),
+            max_number_of_results: Some(page_size),
             result_address: None,
         }
         .into()
@@ -68,26 +63,10 @@ impl Procedure for GetFileIdsProcedure {
                 return Completion::Unusable(NOT_INLINE.to_owned());
             }
         };
-        let size = self.page_size;
-        let walk = self
-            .walks
-            .entry(from.clone())
-            .or_insert_with(|| Walk::new(size));
-        match walk.turn(items, response.partial_result.unwrap_or(false)) {
-            Turned::Page(page) if page.partial => Completion::Again(ComponentResult::FileIds(page)),
-            Turned::Page(page) => Completion::Done(ComponentResult::FileIds(page)),
-            Turned::Stale => Completion::Stale,
-            Turned::Stuck(reason) => Completion::Unusable(reason.to_owned()),
-        }
+        let partial = response.partial_result.unwrap_or(false);
+        self.walks
+            .turn(from, items, partial, ComponentResult::FileIds)
     }
-}
-
-/// Why a result that lies somewhere else is not taken.
-pub(super) const NOT_INLINE: &str = "sent an address although the results were asked for inline";
-
-/// One file or all.
-pub(super) fn file_ids(file: Option<&FileId>) -> FileIds {
-    file.map_or(FileIds::All, |file| FileIds::File(file.clone()))
 }
 
 impl Listed for FileIdsDataItem {

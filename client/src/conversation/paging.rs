@@ -4,17 +4,29 @@
 //! left out. A contributor may fill a whole page with items of one time; then the page is made larger until the
 //! next time comes into sight.
 
-use std::{collections::BTreeSet, num::NonZeroU64};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    num::NonZeroU64,
+};
 
-use pillarbox_messages::{FileId, Timestamp};
+use pillarbox_messages::{ComponentId, FileId, FileIds, Timestamp};
 
-use crate::event::Page;
+use super::procedure::Completion;
+use crate::event::{ComponentResult, Page};
 
 /// How many items a page has, unless it has to be larger.
 pub const PAGE_SIZE: NonZeroU64 = NonZeroU64::new(10_000).unwrap();
 
 /// The largest page that is ever asked for: a peer with more items of one time than this can't be listed.
 pub const LARGEST_PAGE: u64 = 10_000 * 1024;
+
+/// Why a result that lies somewhere else is not taken.
+pub(super) const NOT_INLINE: &str = "sent an address although the results were asked for inline";
+
+/// One file or all.
+pub(super) fn file_ids(file: Option<&FileId>) -> FileIds {
+    file.map_or(FileIds::All, |file| FileIds::File(file.clone()))
+}
 
 /// An item of a listing.
 pub trait Listed {
@@ -58,6 +70,52 @@ pub enum Turned<T> {
     Stale,
     /// It does not bring the walk further.
     Stuck(&'static str),
+}
+
+/// The walks through all contributors' listings.
+#[derive(Clone, Debug)]
+pub struct Walks {
+    page_size: NonZeroU64,
+    walks: BTreeMap<ComponentId, Walk>,
+}
+
+impl Walks {
+    /// None has begun; a page has this many items.
+    #[must_use]
+    pub const fn new(page_size: NonZeroU64) -> Self {
+        Self {
+            page_size,
+            walks: BTreeMap::new(),
+        }
+    }
+
+    /// Schema elements `MinTimestamp` and `MaxNumberOfResults` of the next request to this contributor.
+    #[must_use]
+    pub fn next(&self, contributor: &ComponentId) -> (Timestamp, NonZeroU64) {
+        let fresh = Walk::new(self.page_size);
+        let walk = self.walks.get(contributor).unwrap_or(&fresh);
+        (walk.min_timestamp(), walk.page_size())
+    }
+
+    /// Takes the page that has come from this contributor; `result` makes of it what is told.
+    pub fn turn<T: Listed>(
+        &mut self,
+        from: &ComponentId,
+        items: Vec<T>,
+        partial: bool,
+        result: impl FnOnce(Page<T>) -> ComponentResult,
+    ) -> Completion {
+        let walk = self
+            .walks
+            .entry(from.clone())
+            .or_insert_with(|| Walk::new(self.page_size));
+        match walk.turn(items, partial) {
+            Turned::Page(page) if page.partial => Completion::Again(result(page)),
+            Turned::Page(page) => Completion::Done(result(page)),
+            Turned::Stale => Completion::Stale,
+            Turned::Stuck(reason) => Completion::Unusable(reason.to_owned()),
+        }
+    }
 }
 
 impl Walk {

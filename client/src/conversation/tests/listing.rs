@@ -1,6 +1,6 @@
 //! GetFileIDs and GetChecksums: page after page.
 
-use std::{collections::BTreeMap, num::NonZeroU64};
+use std::num::NonZeroU64;
 
 use pillarbox_messages::{
     ChecksumDataItem, ChecksumType, FileIds, FileIdsData, FileIdsDataItem,
@@ -11,7 +11,9 @@ use pillarbox_messages::{
 
 use super::support::{Bench, COMPLETED, OPERATION_MS, OURS, POSITIVE, context, header, info};
 use crate::{
-    conversation::{get_checksums::GetChecksumsProcedure, get_file_ids::GetFileIdsProcedure},
+    conversation::{
+        get_checksums::GetChecksumsProcedure, get_file_ids::GetFileIdsProcedure, paging::Walks,
+    },
     digests::plain_spec,
     event::{ComponentResult, EventKind},
 };
@@ -19,9 +21,8 @@ use crate::{
 pub(super) fn ids_procedure(page_size: u64) -> GetFileIdsProcedure {
     GetFileIdsProcedure {
         file: None,
-        page_size: NonZeroU64::new(page_size).unwrap(),
         audit_trail_information: None,
-        walks: BTreeMap::new(),
+        walks: Walks::new(NonZeroU64::new(page_size).unwrap()),
     }
 }
 
@@ -29,9 +30,8 @@ pub(super) fn checksums_procedure() -> GetChecksumsProcedure {
     GetChecksumsProcedure {
         file: None,
         spec: plain_spec(ChecksumType::Md5),
-        page_size: NonZeroU64::new(2).unwrap(),
         audit_trail_information: None,
-        walks: BTreeMap::new(),
+        walks: Walks::new(NonZeroU64::new(2).unwrap()),
     }
 }
 

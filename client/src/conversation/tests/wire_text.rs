@@ -1,7 +1,5 @@
 //! What the machines say, text for text: the form in which the Java clients say it.
 
-use std::collections::BTreeMap;
-
 use pillarbox_messages::{ChecksumData, ChecksumType, Destination, Message, ResponseCode};
 
 use super::{
@@ -10,7 +8,9 @@ use super::{
 };
 use crate::{
     conversation::{
-        Context, Input, Procedure, get_file::GetFileProcedure, paging::PAGE_SIZE,
+        Context, Input, Procedure,
+        get_file::GetFileProcedure,
+        paging::{PAGE_SIZE, Walks},
         put_file::PutFileProcedure,
     },
     digests::plain_spec,
@@ -164,8 +164,7 @@ fn get_file_ids_of_all_files() {
 fn get_checksums_of_all_files() {
     const CORRELATION: &str = "b3d4e5f6-2c3d-4e4f-8051-627384950617";
     let procedure = crate::conversation::get_checksums::GetChecksumsProcedure {
-        page_size: PAGE_SIZE,
-        walks: BTreeMap::new(),
+        walks: Walks::new(PAGE_SIZE),
         ..checksums_procedure()
     };
     let mut bench = Bench::new(context(CORRELATION, None), procedure);
