@@ -2,9 +2,10 @@
 
 use std::{collections::VecDeque, num::NonZeroU64};
 
-use pillarbox_messages::{CollectionId, Timestamp};
+use pillarbox_messages::{CollectionId, FileIds, Timestamp};
 
 use crate::{
+    checks,
     context::Context,
     index::{FileRow, ListQuery, Position},
     refusal::Refusal,
@@ -73,8 +74,27 @@ enum Source {
 }
 
 impl Listing {
+    /// What a request asked for: one file, which must be here, or the oldest `limit` of all.
+    pub(crate) async fn asked(
+        context: &Context,
+        collection: &CollectionId,
+        file_ids: &FileIds,
+        interval: Interval,
+        order: Order,
+        limit: Option<NonZeroU64>,
+    ) -> Result<Self, Refusal> {
+        match file_ids {
+            FileIds::File(id) => {
+                checks::file_id(context, id)?;
+                let row = checks::known(context, collection, id).await?;
+                Ok(Self::single(collection, row, interval, order))
+            }
+            FileIds::All => Ok(Self::all(collection, interval, order, limit)),
+        }
+    }
+
     /// All files of a collection, the oldest `limit` of them.
-    pub(crate) fn all(
+    fn all(
         collection: &CollectionId,
         interval: Interval,
         order: Order,
@@ -93,12 +113,7 @@ impl Listing {
     }
 
     /// One file, if its time is within the interval; a limit does not apply.
-    pub(crate) fn single(
-        collection: &CollectionId,
-        row: FileRow,
-        interval: Interval,
-        order: Order,
-    ) -> Self {
+    fn single(collection: &CollectionId, row: FileRow, interval: Interval, order: Order) -> Self {
         let listed = interval.contains(order.time(&row));
         let mut listing = Self::all(collection, interval, order, None);
         listing.source = Source::Exhausted;

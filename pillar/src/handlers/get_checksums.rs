@@ -72,26 +72,19 @@ impl Handler for GetChecksums {
         );
         let limit = request.max_number_of_results;
         checks::result_address(context, request.result_address.as_deref())?;
-        match &request.file_ids {
-            FileIds::File(id) => {
-                checks::file_id(context, id)?;
-                let row = checks::known(context, collection, id).await?;
-                let listing = Listing::single(collection, row, interval, Order::Calculated);
-                Ok(Checked::Accepted(Accepted {
-                    listing,
-                    spec,
-                    single: true,
-                }))
-            }
-            FileIds::All => {
-                let listing = Listing::all(collection, interval, Order::Calculated, limit);
-                Ok(Checked::Accepted(Accepted {
-                    listing,
-                    spec,
-                    single: false,
-                }))
-            }
-        }
+        let listing = Listing::asked(
+            context,
+            collection,
+            &request.file_ids,
+            interval,
+            Order::Calculated,
+            limit,
+        );
+        Ok(Checked::Accepted(Accepted {
+            listing: listing.await?,
+            spec,
+            single: matches!(request.file_ids, FileIds::File(_)),
+        }))
     }
 
     fn progress(context: &Context, request: &GetChecksumsRequest, _accepted: &Accepted) -> Message {

@@ -55,18 +55,15 @@ impl Handler for GetFileIds {
         );
         let limit = request.max_number_of_results;
         checks::result_address(context, request.result_address.as_deref())?;
-        match &request.file_ids {
-            FileIds::File(id) => {
-                checks::file_id(context, id)?;
-                let row = checks::known(context, collection, id).await?;
-                let listing = Listing::single(collection, row, interval, Order::Modified);
-                Ok(Checked::Accepted(listing))
-            }
-            FileIds::All => {
-                let listing = Listing::all(collection, interval, Order::Modified, limit);
-                Ok(Checked::Accepted(listing))
-            }
-        }
+        let listing = Listing::asked(
+            context,
+            collection,
+            &request.file_ids,
+            interval,
+            Order::Modified,
+            limit,
+        );
+        Ok(Checked::Accepted(listing.await?))
     }
 
     fn progress(context: &Context, request: &GetFileIdsRequest, _listing: &Listing) -> Message {
