@@ -1,7 +1,8 @@
 //! The pillar: archive, index, audit trail and one handler per operation.
 //!
 //! Owns the bytes of archived files ([`archive`]), what is known about them ([`index`]), their
-//! checksums ([`digests`]), and the node that answers for them on the bus ([`service`]). Internal:
+//! checksums ([`digests`]), the answers to requests ([`desk`]), and the node that gives them on the bus
+//! ([`service`]). Internal:
 //! `handlers` (one per operation: check, then perform; none knows the bus), `checks`, `refusal`,
 //! `listing`, `result_document`, `disk_checksum` and `context`, which they share.
 //!
@@ -19,6 +20,7 @@
 pub mod archive;
 mod checks;
 mod context;
+pub mod desk;
 pub mod digests;
 mod disk_checksum;
 mod handlers;
@@ -28,4 +30,5 @@ mod refusal;
 mod result_document;
 pub mod service;
 
+pub use desk::Desk;
 pub use service::{Pillar, PillarError, PillarOptions};

@@ -192,7 +192,7 @@ impl fmt::Debug for Pillar {
 }
 
 /// Opens what the pillar keeps.
-fn open(options: PillarOptions) -> Result<Context, PillarError> {
+pub(crate) fn open(options: PillarOptions) -> Result<Context, PillarError> {
     let PillarOptions {
         settings,
         repository,
