@@ -16,6 +16,8 @@ pub(super) enum Happening {
     Tell(Input),
     /// A request arrives at a pillar.
     Arrives(usize, Box<Message>),
+    /// Somebody else puts a file at a pillar.
+    Rival(usize),
     /// A pillar that is down comes back.
     Returns(usize),
 }

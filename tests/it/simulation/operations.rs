@@ -36,16 +36,16 @@ async fn before(world: &mut World, content: &[u8], one_in: u64, others: bool) ->
     before
 }
 
-/// On every pillar, at every time: nothing, what was there before, or the whole new file.
-fn whole(before: &Before, new: &[u8]) -> impl Fn(&[Station]) + Send {
+/// On every pillar a file is whole from the first, one of `new`, and stays what it is.
+fn whole(mut before: Before, new: Vec<Vec<u8>>) -> impl FnMut(&[Station]) + Send {
     move |stations| {
-        for (station, before) in stations.iter().zip(before) {
-            match (station.on_disk(FILE), before) {
-                (None, None) => {}
-                (Some(bytes), Some(before)) => assert_eq!(bytes, *before, "{}", station.name),
-                (Some(bytes), None) => assert_eq!(bytes, new, "{}", station.name),
-                (None, Some(_)) => panic!("the file of {} is gone", station.name),
+        for (station, seen) in stations.iter().zip(&mut before) {
+            let found = station.on_disk(FILE);
+            match (&found, &seen) {
+                (Some(bytes), None) => assert!(new.contains(bytes), "{}", station.name),
+                _ => assert_eq!(found, *seen, "{}", station.name),
             }
+            *seen = found;
         }
     }
 }
@@ -101,7 +101,11 @@ pub(super) async fn put(world: &mut World, seed: u64) {
     procedure.retries = u32::try_from(world.random.below(3)).unwrap();
     procedure.partial_allowed = !world.one_in(3);
     let mut machine = Conversation::new(context(&PILLARS, Some(FILE)), procedure);
-    world.run(&mut machine, whole(&before, &content)).await;
+    let rival = b"a rival's file".to_vec();
+    world.rival = Some(rival.clone());
+    world
+        .run(&mut machine, whole(before, vec![content.clone(), rival]))
+        .await;
     agree(world).await;
     let reported = results(world);
     for name in &reported {
@@ -131,7 +135,7 @@ async fn get(world: &mut World, seed: u64) {
     let address = world.around.address(OFFER);
     let procedure = GetFileProcedure::new(FILE.into(), address, None);
     let mut machine = Conversation::new(context(&PILLARS, Some(FILE)), procedure);
-    world.run(&mut machine, whole(&before, &content)).await;
+    world.run(&mut machine, whole(before, Vec::new())).await;
     agree(world).await;
     if is_complete(world) {
         assert_eq!(world.fetched.as_ref(), Some(&content));

@@ -50,6 +50,8 @@ pub(super) struct World {
     timer: Option<i64>,
     /// What the client offers.
     pub(super) content: Vec<u8>,
+    /// Another file that somebody else may put under the same id.
+    pub(super) rival: Option<Vec<u8>>,
     /// What it fetched.
     pub(super) fetched: Option<Vec<u8>>,
     pub(super) events: Vec<Event>,
@@ -81,6 +83,7 @@ impl World {
             agenda: Agenda::default(),
             timer: None,
             content: Vec::new(),
+            rival: None,
             fetched: None,
             events: Vec::new(),
             done: BTreeMap::new(),
@@ -111,7 +114,7 @@ impl World {
     pub(super) async fn run(
         &mut self,
         machine: &mut dyn Machine,
-        look: impl Fn(&[Station]) + Send,
+        mut look: impl FnMut(&[Station]) + Send,
     ) {
         self.troubles();
         self.tell(machine, Input::Start);
@@ -139,6 +142,12 @@ impl World {
             self.agenda
                 .enter(at_ms, Happening::Tell(Input::Abort { reason }));
         }
+        if self.rival.is_some() && self.one_in(3) {
+            let station = self.random.below(PILLARS.len() as u64);
+            let at_ms = self.within(3_000);
+            self.agenda
+                .enter(at_ms, Happening::Rival(usize::try_from(station).unwrap()));
+        }
         if self.one_in(5) {
             let at_ms = self.within(5_000);
             self.agenda
@@ -164,6 +173,7 @@ impl World {
             Some(Happening::Tell(input)) => self.tell(machine, input),
             Some(Happening::Arrives(station, request)) => self.arrives(station, request).await,
             Some(Happening::Returns(station)) => self.returns(station).await,
+            Some(Happening::Rival(station)) => self.rival(station).await,
             None => {}
         }
         true
@@ -328,6 +338,18 @@ impl World {
             let at_ms = self.within(400);
             self.agenda
                 .enter(at_ms, Happening::Arrives(station, Box::new(request)));
+        }
+    }
+
+    /// Somebody else puts another file under the same id.
+    async fn rival(&mut self, station: usize) {
+        let Some(content) = self.rival.clone() else {
+            return;
+        };
+        if self.stations[station].is_up() {
+            let name = self.stations[station].name;
+            let code = super::put_by_another(self, station, super::FILE, &content).await;
+            self.note(&format!("a rival's put at {name}: {code:?}"));
         }
     }
 
