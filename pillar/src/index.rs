@@ -10,12 +10,15 @@
 //!   which pages by time alone never loops and never misses a file.
 //! * Audit numbers of a collection have no gaps, and no lower number becomes visible after a higher.
 //! * A file's row, its audit event and the remembered response become visible together or not at all.
+//! * A name on the disk changes only while the index has an open operation for it, except by a put, which makes a
+//!   name where the index knows none.
 //!
 //! A row is written only for a file that is complete and synced on the disk; see
 //! [`archive`](crate::archive).
 
 mod error;
 mod ledger;
+mod open_operations;
 mod reader;
 mod records;
 mod rows;
@@ -29,9 +32,10 @@ use tokio::sync::{mpsc, oneshot};
 
 pub use self::{
     error::IndexError,
+    open_operations::{NewVersion, OpenOperation},
     records::{
-        AuditEntry, AuditEvent, FileRow, ListQuery, OperationKey, Page, Position, Prior, PutDone,
-        PutRecord, Remember, Remembered,
+        AuditEntry, AuditEvent, DeleteRecord, Done, FileRow, ListQuery, OperationKey, Page,
+        Position, Prior, PutRecord, Remember, Remembered,
     },
 };
 use self::{
@@ -92,8 +96,66 @@ impl Index {
     ///
     /// # Errors
     /// [`IndexError::AlreadyPresent`] with the row that is there; the database fails.
-    pub async fn put(&self, record: PutRecord) -> Result<PutDone, IndexError> {
+    pub async fn put(&self, record: PutRecord) -> Result<Done, IndexError> {
         self.write(|reply| Job::Put(Box::new(record), reply)).await
+    }
+
+    /// The same of a file that has taken another's place: its row is that of the new bytes, with new times. The
+    /// file's open operation, if there is one, has come to its end.
+    ///
+    /// Not cancel-safe: if the future is dropped, it may be written nevertheless.
+    ///
+    /// # Errors
+    /// [`IndexError::NotPresent`]; the database fails.
+    pub async fn replace(&self, record: PutRecord) -> Result<Done, IndexError> {
+        self.write(|reply| Job::Replace(Box::new(record), reply))
+            .await
+    }
+
+    /// Takes away the row of a deleted file, and writes down audit event and response. The file's open operation,
+    /// if there is one, has come to its end.
+    ///
+    /// Not cancel-safe: if the future is dropped, it may be written nevertheless.
+    ///
+    /// # Errors
+    /// [`IndexError::NotPresent`]; the database fails.
+    pub async fn delete(&self, record: DeleteRecord) -> Result<Done, IndexError> {
+        self.write(|reply| Job::Delete(Box::new(record), reply))
+            .await
+    }
+
+    /// Writes down what is about to be done to a file on the disk. From then on [`replace`](Self::replace) or
+    /// [`delete`](Self::delete) ends it, or [`drop_operation`](Self::drop_operation).
+    ///
+    /// Not cancel-safe: if the future is dropped, it may be written nevertheless.
+    ///
+    /// # Errors
+    /// The file has an open operation; the database fails.
+    pub async fn open_operation(&self, operation: OpenOperation) -> Result<(), IndexError> {
+        self.write(|reply| Job::Open(Box::new(operation), reply))
+            .await
+    }
+
+    /// Forgets what was to be done to a file, which was not done.
+    ///
+    /// # Errors
+    /// The database fails.
+    pub async fn drop_operation(
+        &self,
+        collection: &CollectionId,
+        file_id: &FileId,
+    ) -> Result<(), IndexError> {
+        let (collection, file_id) = (collection.clone(), file_id.clone());
+        self.write(|reply| Job::Drop(collection, file_id, reply))
+            .await
+    }
+
+    /// What was begun and has not come to its end, in the order in which it was begun.
+    ///
+    /// # Errors
+    /// The database fails.
+    pub async fn open_operations(&self) -> Result<Vec<OpenOperation>, IndexError> {
+        self.read(open_operations::all).await
     }
 
     /// Adds an event to the audit trail; gives its number.
@@ -142,7 +204,7 @@ impl Index {
     }
 
     /// What is known before an operation on a file is performed: how the same operation ended, if it was done,
-    /// and the file's row. One look, since every look costs a thread's turn.
+    /// the file's row, and what has not come to its end. One look, since every look costs a thread's turn.
     ///
     /// # Errors
     /// The database fails.
@@ -152,6 +214,7 @@ impl Index {
             Ok(Prior {
                 done: reader::remembered_response(connection, &key)?,
                 row: reader::find(connection, &key.collection, &key.file_id)?,
+                open: open_operations::of_file(connection, &key)?.map(Box::new),
             })
         })
         .await

@@ -1,6 +1,6 @@
 use std::{io, path::PathBuf, sync::Arc};
 
-use pillarbox_messages::ChecksumType;
+use pillarbox_messages::{ChecksumType, FileId};
 
 use super::FileRow;
 
@@ -50,6 +50,9 @@ pub enum IndexError {
     /// The file is there already; nothing was changed.
     #[error("file {} is already in the index", .0.file_id)]
     AlreadyPresent(Box<FileRow>),
+    /// There is no such file, or it is missing; nothing was changed.
+    #[error("file {0} is not in the index")]
+    NotPresent(FileId),
     /// The code that makes the response to remember panicked; nothing was changed.
     #[error("making the response failed")]
     Response,

@@ -1,18 +1,17 @@
 //! Changes to the database, inside a transaction that the caller begins and ends.
 
+mod changes;
+
 use std::{
     collections::BTreeMap,
     num::NonZeroU64,
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-use pillarbox_messages::{CollectionId, FileId};
-use rusqlite::{Connection, OptionalExtension, named_params, params};
+use pillarbox_messages::CollectionId;
+use rusqlite::{Connection, params};
 
-use super::{
-    AuditEntry, FileRow, IndexError, PutDone, PutRecord, Remember,
-    rows::{file_row, sql_integer},
-};
+use super::{AuditEntry, IndexError, rows::sql_integer};
 
 /// The writing connection, and what it knows by heart.
 #[derive(Debug)]
@@ -31,6 +30,14 @@ struct Counters {
     modified: i64,
     calculated: i64,
     audit: i64,
+}
+
+impl Counters {
+    /// The next times: those of the clock, but later than all that were given out.
+    fn advance(&mut self, now_ms: i64) {
+        self.modified = now_ms.max(self.modified.saturating_add(1));
+        self.calculated = now_ms.max(self.calculated.saturating_add(1));
+    }
 }
 
 impl Ledger {
@@ -118,46 +125,6 @@ impl Ledger {
         outcome
     }
 
-    /// Row, audit event and remembered response of a stored file.
-    pub(super) fn put(&mut self, record: PutRecord, now_ms: i64) -> Result<PutDone, IndexError> {
-        let PutRecord {
-            collection,
-            file_id,
-            directory,
-            size,
-            checksum,
-            audit,
-            remember,
-        } = record;
-        let mut counters = self.counters(&collection)?;
-        if let Some(row) = self.present(counters.key, &file_id)? {
-            return Err(IndexError::AlreadyPresent(Box::new(row)));
-        }
-        counters.modified = now_ms.max(counters.modified.saturating_add(1));
-        counters.calculated = now_ms.max(counters.calculated.saturating_add(1));
-        let row = FileRow {
-            file_id,
-            directory,
-            size,
-            expected: checksum.clone(),
-            observed: checksum,
-            modified_ms: counters.modified,
-            calculated_ms: counters.calculated,
-        };
-        self.write_row(counters.key, &row)?;
-        let audit_number = self.write_event(&mut counters, &audit, now_ms)?;
-        let response = match remember {
-            Some(remember) => Some(self.write_done(counters.key, &row, remember, now_ms)?),
-            None => None,
-        };
-        self.store(collection, counters)?;
-        Ok(PutDone {
-            row,
-            audit_number,
-            response,
-        })
-    }
-
     /// An audit event of its own.
     pub(super) fn append(
         &mut self,
@@ -169,58 +136,6 @@ impl Ledger {
         let number = self.write_event(&mut counters, entry, now_ms)?;
         self.store(collection, counters)?;
         Ok(number)
-    }
-
-    /// Takes a file out of all listings, but keeps its row; unless it was put again since `row` was read, which
-    /// its time tells.
-    pub(super) fn mark_missing(
-        &self,
-        collection: &CollectionId,
-        row: &FileRow,
-    ) -> Result<bool, IndexError> {
-        let Some(counters) = self.collections.get(collection) else {
-            return Ok(false);
-        };
-        let mut statement = self.connection.prepare_cached(
-            "UPDATE files SET missing = 1
-             WHERE collection = ?1 AND file_id = ?2 AND modified = ?3 AND missing = 0",
-        )?;
-        let parameters = params![counters.key, row.file_id.as_str(), row.modified_ms];
-        Ok(statement.execute(parameters)? > 0)
-    }
-
-    fn present(&self, collection: i64, file_id: &FileId) -> Result<Option<FileRow>, IndexError> {
-        let mut statement = self.connection.prepare_cached(
-            "SELECT file_id, directory, size, expected, observed, modified, calculated FROM files
-             WHERE collection = ?1 AND file_id = ?2 AND missing = 0",
-        )?;
-        Ok(statement
-            .query_row(params![collection, file_id.as_str()], file_row)
-            .optional()?)
-    }
-
-    fn write_row(&self, collection: i64, row: &FileRow) -> Result<(), IndexError> {
-        let mut statement = self.connection.prepare_cached(
-            "INSERT INTO files (collection, file_id, directory, size, expected, observed, modified,
-                                calculated, missing)
-             VALUES (:collection, :file_id, :directory, :size, :expected, :observed, :modified,
-                     :calculated, 0)
-             ON CONFLICT (collection, file_id) DO UPDATE SET
-                directory = excluded.directory, size = excluded.size, expected = excluded.expected,
-                observed = excluded.observed, modified = excluded.modified,
-                calculated = excluded.calculated, missing = 0",
-        )?;
-        statement.execute(named_params! {
-            ":collection": collection,
-            ":file_id": row.file_id.as_str(),
-            ":directory": row.directory.to_string_lossy(),
-            ":size": sql_integer(row.size),
-            ":expected": row.expected.as_bytes(),
-            ":observed": row.observed.as_bytes(),
-            ":modified": row.modified_ms,
-            ":calculated": row.calculated_ms,
-        })?;
-        Ok(())
     }
 
     fn write_event(
@@ -248,37 +163,6 @@ impl Ledger {
             entry.audit_trail_information,
         ])?;
         Ok(counters.audit.unsigned_abs())
-    }
-
-    fn write_done(
-        &self,
-        collection: i64,
-        row: &FileRow,
-        remember: Remember,
-        now_ms: i64,
-    ) -> Result<String, IndexError> {
-        let Remember {
-            from,
-            correlation,
-            operation,
-            respond,
-        } = remember;
-        let response = respond(row);
-        let mut statement = self.connection.prepare_cached(
-            "INSERT OR REPLACE INTO operations_done
-                (correlation, sender, operation, collection, file_id, done, response)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        )?;
-        statement.execute(params![
-            correlation.as_str(),
-            from.as_str(),
-            operation.as_str(),
-            collection,
-            row.file_id.as_str(),
-            now_ms,
-            response,
-        ])?;
-        Ok(response)
     }
 
     /// The counters of a collection, which is made known if it is new.

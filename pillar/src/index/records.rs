@@ -6,6 +6,8 @@ use pillarbox_messages::{
     CollectionId, ComponentId, CorrelationId, FileAction, FileId, HexBinary, Operation,
 };
 
+use super::OpenOperation;
+
 /// One archived file. Times are milliseconds since 1970-01-01T00:00:00Z; within a collection no two
 /// files have the same `modified_ms`, nor the same `calculated_ms`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +28,8 @@ pub struct FileRow {
     pub calculated_ms: i64,
 }
 
-/// A file that has been stored, for [`put`](super::Index::put).
+/// A file that has been stored, for [`put`](super::Index::put), or has taken another's place, for
+/// [`replace`](super::Index::replace).
 #[derive(Debug)]
 pub struct PutRecord {
     /// The file's collection.
@@ -45,10 +48,23 @@ pub struct PutRecord {
     pub remember: Option<Remember>,
 }
 
-/// What [`put`](super::Index::put) did.
+/// A file that has been deleted, for [`delete`](super::Index::delete).
+#[derive(Debug)]
+pub struct DeleteRecord {
+    /// The file's collection.
+    pub collection: CollectionId,
+    /// The file's id.
+    pub file_id: FileId,
+    /// The audit event of the operation.
+    pub audit: AuditEntry,
+    /// What to remember of the operation, if it came in a message; its response is made from the row that goes.
+    pub remember: Option<Remember>,
+}
+
+/// What [`put`](super::Index::put), [`replace`](super::Index::replace) or [`delete`](super::Index::delete) did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PutDone {
-    /// The row as it is now.
+pub struct Done {
+    /// The row as it is now; for a delete, as it was last.
     pub row: FileRow,
     /// The number of the audit event.
     pub audit_number: u64,
@@ -110,6 +126,8 @@ pub struct Prior {
     pub done: Option<Remembered>,
     /// The file's row, unless the file is missing.
     pub row: Option<FileRow>,
+    /// What was begun to be done to the file and has not come to its end.
+    pub open: Option<Box<OpenOperation>>,
 }
 
 /// An event for the audit trail, before it has a number (element `AuditTrailEvent`).

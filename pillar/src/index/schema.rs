@@ -28,7 +28,7 @@ pub(super) fn open_writer(path: &Path, sums: ChecksumType) -> Result<Connection,
     }
     set_up_writer(&connection).map_err(unopened(path))?;
     if found < FORMAT {
-        create(&mut connection, sums).map_err(unopened(path))?;
+        migrate(&mut connection, found, sums).map_err(unopened(path))?;
     }
     let holds = checksum_type(&connection).map_err(unopened(path))?;
     if holds != sums.as_str() {
@@ -71,13 +71,18 @@ fn format(connection: &Connection) -> rusqlite::Result<i64> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
-fn create(connection: &mut Connection, sums: ChecksumType) -> rusqlite::Result<()> {
+/// Takes a database from format `found`, 0 if it is new, to the present one: all of the way or none.
+fn migrate(connection: &mut Connection, found: i64, sums: ChecksumType) -> rusqlite::Result<()> {
     let transaction = connection.transaction()?;
-    transaction.execute_batch(TABLES)?;
-    transaction.execute(
-        "INSERT INTO facts (name, value) VALUES ('checksum type', ?1)",
-        [sums.as_str()],
-    )?;
+    for (_, step) in STEPS.iter().filter(|(format, _)| *format > found) {
+        transaction.execute_batch(step)?;
+    }
+    if found == 0 {
+        transaction.execute(
+            "INSERT INTO facts (name, value) VALUES ('checksum type', ?1)",
+            [sums.as_str()],
+        )?;
+    }
     transaction.pragma_update(None, "user_version", FORMAT)?;
     transaction.commit()
 }
@@ -99,7 +104,33 @@ fn unopened(path: &Path) -> impl FnOnce(rusqlite::Error) -> IndexError {
 }
 
 /// The format written here; `PRAGMA user_version` of the file.
-const FORMAT: i64 = 1;
+const FORMAT: i64 = 2;
+
+/// Each format, and what leads to it from the one before. A step that was released is never changed.
+const STEPS: &[(i64, &str)] = &[(1, TABLES), (FORMAT, OPEN_OPERATIONS)];
+
+/// Replaces and deletes that have begun. Without directory, size and checksum of a new version it is a delete.
+const OPEN_OPERATIONS: &str = "
+    CREATE TABLE open_operations (
+        key            INTEGER PRIMARY KEY,
+        collection     INTEGER NOT NULL REFERENCES collections (key),
+        file_id        TEXT NOT NULL,
+        correlation    TEXT NOT NULL,
+        sender         TEXT NOT NULL,
+        operation      TEXT NOT NULL,
+        directory      TEXT,
+        size           INTEGER,
+        checksum       BLOB,
+        actor          TEXT NOT NULL,
+        action         TEXT NOT NULL,
+        info           TEXT,
+        operation_id   TEXT,
+        certificate_id TEXT,
+        information    TEXT,
+        response       TEXT NOT NULL,
+        UNIQUE (collection, file_id)
+    );
+";
 
 const TABLES: &str = "
     CREATE TABLE facts (

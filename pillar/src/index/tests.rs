@@ -4,12 +4,16 @@ use std::{
 };
 
 use chrono::{DateTime, Utc};
-use pillarbox_messages::{FileAction, Operation, clock::Clock};
+use pillarbox_messages::{
+    DeleteFileFinalResponse, FileAction, Header, HexBinary, Operation, ProtocolVersion,
+    ResponseCode, ResponseInfo, clock::Clock,
+};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::*;
 
+mod changes;
 mod group;
 mod model;
 
@@ -85,6 +89,59 @@ fn record(collection: &str, file_id: &str) -> PutRecord {
         checksum: vec![0x4a, 0x37].into(),
         audit: entry(file_id),
         remember: None,
+    }
+}
+
+fn delete(collection: &str, file_id: &str) -> DeleteRecord {
+    DeleteRecord {
+        collection: collection.into(),
+        file_id: file_id.into(),
+        audit: AuditEntry {
+            action: FileAction::DeleteFile,
+            ..entry(file_id)
+        },
+        remember: None,
+    }
+}
+
+/// A replace by `new`, or a delete.
+fn open_operation(
+    collection: &CollectionId,
+    file_id: &FileId,
+    new: Option<NewVersion>,
+) -> OpenOperation {
+    let operation = match &new {
+        Some(_) => Operation::ReplaceFile,
+        None => Operation::DeleteFile,
+    };
+    let destination = || "topic://books".parse().unwrap();
+    let response = DeleteFileFinalResponse {
+        header: Header {
+            version: ProtocolVersion::CURRENT,
+            correlation_id: "c-1".into(),
+            collection_id: Some(collection.clone()),
+            destination: destination(),
+            reply_to: destination(),
+            from: "north".into(),
+            to: Some("ingest-1".into()),
+        },
+        response_info: ResponseInfo {
+            response_code: ResponseCode::OperationCompleted,
+            response_text: Some("done <&> done".to_owned()),
+        },
+        pillar_id: Some("north".into()),
+        file_id: file_id.clone(),
+        checksum_data_for_existing_file: None,
+    };
+    OpenOperation {
+        key: OperationKey {
+            operation,
+            collection: collection.clone(),
+            ..key(file_id.as_str())
+        },
+        new,
+        audit: entry(file_id.as_str()),
+        response: response.into(),
     }
 }
 
@@ -332,10 +389,10 @@ async fn a_closed_index_says_so() {
     ));
 }
 
-#[test]
-fn strange_databases_are_refused_in_one_line() {
+#[tokio::test]
+async fn strange_databases_are_refused_in_one_line() {
     let fixture = Fixture::new();
-    drop(fixture.open());
+    fixture.open().close().await;
     let other = IndexOptions {
         checksum_type: ChecksumType::Sha256,
         ..fixture.options()
@@ -347,14 +404,14 @@ fn strange_databases_are_refused_in_one_line() {
     );
 
     let later = rusqlite::Connection::open(fixture.path()).unwrap();
-    later.pragma_update(None, "user_version", 2).unwrap();
+    later.pragma_update(None, "user_version", 3).unwrap();
     drop(later);
     let error = Index::open(fixture.options()).unwrap_err();
     assert!(matches!(
         error,
         IndexError::Newer {
-            found: 2,
-            known: 1,
+            found: 3,
+            known: 2,
             ..
         }
     ));

@@ -5,15 +5,21 @@
 
 use std::thread;
 
-use pillarbox_messages::{CollectionId, clock::SharedClock};
+use pillarbox_messages::{CollectionId, FileId, clock::SharedClock};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{AuditEntry, FileRow, IndexError, PutDone, PutRecord, ledger::Ledger};
+use super::{
+    AuditEntry, DeleteRecord, Done, FileRow, IndexError, OpenOperation, PutRecord, ledger::Ledger,
+};
 
 /// What the writer can be asked to do.
 #[derive(Debug)]
 pub(super) enum Job {
-    Put(Box<PutRecord>, Reply<PutDone>),
+    Put(Box<PutRecord>, Reply<Done>),
+    Replace(Box<PutRecord>, Reply<Done>),
+    Delete(Box<DeleteRecord>, Reply<Done>),
+    Open(Box<OpenOperation>, Reply<()>),
+    Drop(CollectionId, FileId, Reply<()>),
     Append(CollectionId, Box<AuditEntry>, Reply<u64>),
     MarkMissing(CollectionId, Box<FileRow>, Reply<bool>),
     Close(Reply<()>),
@@ -98,6 +104,28 @@ impl Writer {
                     reply,
                 )
             }
+            Job::Replace(record, reply) => {
+                let collection = record.collection.clone();
+                answer(
+                    ledger.attempt(&collection, |ledger| ledger.replace(*record, now_ms)),
+                    reply,
+                )
+            }
+            Job::Delete(record, reply) => {
+                let collection = record.collection.clone();
+                answer(
+                    ledger.attempt(&collection, |ledger| ledger.delete(*record, now_ms)),
+                    reply,
+                )
+            }
+            Job::Open(operation, reply) => {
+                let open = |ledger: &mut Ledger| ledger.open_operation(&operation);
+                answer(ledger.attempt(&operation.key.collection, open), reply)
+            }
+            Job::Drop(collection, file_id, reply) => {
+                let drop = |ledger: &mut Ledger| ledger.drop_operation(&collection, &file_id);
+                answer(ledger.attempt(&collection, drop), reply)
+            }
             Job::Append(collection, entry, reply) => {
                 let key = collection.clone();
                 let append = |ledger: &mut Ledger| ledger.append(collection, &entry, now_ms);
@@ -116,7 +144,12 @@ impl Job {
     /// The transaction is lost, and why is about to be known.
     fn unperformed(self) -> Answer {
         match self {
-            Self::Put(_, reply) => answer(Err(IndexError::Closed), reply),
+            Self::Put(_, reply) | Self::Replace(_, reply) | Self::Delete(_, reply) => {
+                answer(Err(IndexError::Closed), reply)
+            }
+            Self::Open(_, reply) | Self::Drop(_, _, reply) => {
+                answer(Err(IndexError::Closed), reply)
+            }
             Self::Append(_, _, reply) => answer(Err(IndexError::Closed), reply),
             Self::MarkMissing(_, _, reply) => answer(Err(IndexError::Closed), reply),
             Self::Close(reply) => answer(Err(IndexError::Closed), reply),

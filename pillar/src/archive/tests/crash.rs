@@ -6,7 +6,7 @@ use pillarbox_messages::{FileAction, clock::SystemClock};
 
 use super::*;
 use crate::index::{
-    AuditEntry, FileRow, Index, IndexError, IndexOptions, ListQuery, PutDone, PutRecord,
+    AuditEntry, Done, FileRow, Index, IndexError, IndexOptions, ListQuery, PutRecord,
 };
 
 fn copy(from: &Path, to: &Path) {
@@ -42,7 +42,7 @@ impl Store {
         }
     }
 
-    async fn write_down(&self, name: &str, published: Published) -> Result<PutDone, IndexError> {
+    async fn write_down(&self, name: &str, published: Published) -> Result<Done, IndexError> {
         let done = self.index.put(PutRecord {
             collection: books(),
             file_id: name.into(),

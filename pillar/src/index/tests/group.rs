@@ -19,7 +19,7 @@ fn writer(fixture: &Fixture, pages: i64) -> Writer {
     }
 }
 
-type Answer = oneshot::Receiver<Result<PutDone, IndexError>>;
+type Answer = oneshot::Receiver<Result<Done, IndexError>>;
 
 fn put(file_id: &str) -> (Job, Answer) {
     let mut record = record("books", file_id);

@@ -12,6 +12,16 @@ enum Step {
         collection: usize,
         file: usize,
     },
+    Replace {
+        collection: usize,
+        file: usize,
+        end: End,
+    },
+    Delete {
+        collection: usize,
+        file: usize,
+        end: End,
+    },
     Append {
         collection: usize,
     },
@@ -26,12 +36,31 @@ enum Step {
     },
 }
 
+/// How a replace or delete goes on.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    /// In one transaction.
+    AtOnce,
+    /// It is written down before it is done.
+    Opened,
+    /// It is written down, and dropped.
+    Dropped,
+}
+
+fn end() -> impl Strategy<Value = End> {
+    prop_oneof![Just(End::AtOnce), Just(End::Opened), Just(End::Dropped)]
+}
+
 fn step() -> impl Strategy<Value = Step> {
     let bound = proptest::option::of(0..60_i64);
     prop_oneof![
         8 => (0..2_usize, 0..12_usize).prop_map(|(collection, file)| Step::Put { collection, file }),
         2 => (0..2_usize, 0..12_usize)
             .prop_map(|(collection, file)| Step::MarkMissing { collection, file }),
+        4 => (0..2_usize, 0..12_usize, end())
+            .prop_map(|(collection, file, end)| Step::Replace { collection, file, end }),
+        3 => (0..2_usize, 0..12_usize, end())
+            .prop_map(|(collection, file, end)| Step::Delete { collection, file, end }),
         1 => (0..2_usize).prop_map(|collection| Step::Append { collection }),
         2 => (0..50_i64).prop_map(Step::SetClock),
         1 => Just(Step::Reopen),
@@ -106,51 +135,44 @@ async fn walk(index: &Index, by_modified: bool, query: ListQuery) -> Vec<(i64, S
     }
 }
 
-async fn compare(steps: Vec<Step>) {
-    let fixture = Fixture::new();
-    let mut index = fixture.open();
-    let mut model = Model::default();
-    let mut now = 0;
-    for step in steps {
+/// The index and its model, going the same way.
+struct Pair {
+    fixture: Fixture,
+    index: Index,
+    model: Model,
+    now: i64,
+}
+
+impl Pair {
+    async fn step(&mut self, step: Step) {
         match step {
-            Step::Put { collection, file } => {
-                let file = format!("f{file}");
-                let outcome = index.put(record(COLLECTIONS[collection], &file)).await;
-                if model.files.contains_key(&(collection, file.clone())) {
-                    assert!(matches!(outcome, Err(IndexError::AlreadyPresent(_))));
-                } else {
-                    let row = outcome.unwrap().row;
-                    let time = model.next_time(collection, now);
-                    assert_eq!((row.modified_ms, row.calculated_ms), (time, time));
-                    model.files.insert((collection, file), (time, time));
-                    model.events[collection] += 1;
-                }
-            }
+            Step::Put { collection, file } => self.put(collection, format!("f{file}")).await,
             Step::MarkMissing { collection, file } => {
-                let file = format!("f{file}");
-                let collection_id = COLLECTIONS[collection].into();
-                let row = index.find(&collection_id, &file.as_str().into()).await;
-                let row = row.unwrap();
-                let known = model.files.remove(&(collection, file));
-                assert_eq!(row.is_some(), known.is_some());
-                if let Some(row) = row {
-                    assert!(index.mark_missing(&collection_id, &row).await.unwrap());
-                }
+                self.mark_missing(collection, format!("f{file}")).await;
             }
+            Step::Replace {
+                collection,
+                file,
+                end,
+            } => self.replace(collection, format!("f{file}"), end).await,
+            Step::Delete {
+                collection,
+                file,
+                end,
+            } => self.delete(collection, format!("f{file}"), end).await,
             Step::Append { collection } => {
-                let number = index
-                    .append(&COLLECTIONS[collection].into(), entry("f0"))
-                    .await;
-                model.events[collection] += 1;
-                assert_eq!(number.unwrap(), model.events[collection]);
+                let id = COLLECTIONS[collection].into();
+                let number = self.index.append(&id, entry("f0")).await;
+                self.model.events[collection] += 1;
+                assert_eq!(number.unwrap(), self.model.events[collection]);
             }
             Step::SetClock(time) => {
-                now = time;
-                fixture.clock.set(time);
+                self.now = time;
+                self.fixture.clock.set(time);
             }
             Step::Reopen => {
-                index.close().await;
-                index = fixture.open();
+                self.index.close().await;
+                self.index = self.fixture.open();
             }
             Step::Walk {
                 collection,
@@ -166,11 +188,101 @@ async fn compare(steps: Vec<Step>) {
                     ..ListQuery::all(COLLECTIONS[collection].into())
                 };
                 let (min, max) = (min.unwrap_or(i64::MIN), max.unwrap_or(i64::MAX));
-                let expected = model.listing(collection, by_modified, min, max);
-                assert_eq!(walk(&index, by_modified, query).await, expected);
+                let expected = self.model.listing(collection, by_modified, min, max);
+                assert_eq!(walk(&self.index, by_modified, query).await, expected);
             }
         }
     }
+
+    async fn put(&mut self, collection: usize, file: String) {
+        let put = self.index.put(record(COLLECTIONS[collection], &file)).await;
+        if self.model.files.contains_key(&(collection, file.clone())) {
+            assert!(matches!(put, Err(IndexError::AlreadyPresent(_))));
+        } else {
+            self.stored(collection, file, &put.unwrap().row);
+        }
+    }
+
+    async fn mark_missing(&mut self, collection: usize, file: String) {
+        let id = COLLECTIONS[collection].into();
+        let row = self.index.find(&id, &file.as_str().into()).await.unwrap();
+        let known = self.model.files.remove(&(collection, file));
+        assert_eq!(row.is_some(), known.is_some());
+        if let Some(row) = row {
+            assert!(self.index.mark_missing(&id, &row).await.unwrap());
+        }
+    }
+
+    async fn replace(&mut self, collection: usize, file: String, end: End) {
+        if self.begin(collection, &file, end).await {
+            return;
+        }
+        let record = record(COLLECTIONS[collection], &file);
+        let replaced = self.index.replace(record).await;
+        if self.model.files.contains_key(&(collection, file.clone())) {
+            self.stored(collection, file, &replaced.unwrap().row);
+        } else {
+            assert!(matches!(replaced, Err(IndexError::NotPresent(_))));
+            self.drop_operation(collection, &file).await;
+        }
+    }
+
+    async fn delete(&mut self, collection: usize, file: String, end: End) {
+        if self.begin(collection, &file, end).await {
+            return;
+        }
+        let record = delete(COLLECTIONS[collection], &file);
+        let deleted = self.index.delete(record).await;
+        if let Some((modified, _)) = self.model.files.remove(&(collection, file.clone())) {
+            assert_eq!(deleted.unwrap().row.modified_ms, modified);
+            self.model.events[collection] += 1;
+        } else {
+            assert!(matches!(deleted, Err(IndexError::NotPresent(_))));
+            self.drop_operation(collection, &file).await;
+        }
+    }
+
+    /// The new row has the times that it must have.
+    fn stored(&mut self, collection: usize, file: String, row: &FileRow) {
+        let time = self.model.next_time(collection, self.now);
+        assert_eq!((row.modified_ms, row.calculated_ms), (time, time));
+        self.model.files.insert((collection, file), (time, time));
+        self.model.events[collection] += 1;
+    }
+
+    /// Writes the operation down where it is to be; tells whether it was dropped.
+    async fn begin(&self, collection: usize, file: &str, end: End) -> bool {
+        if !matches!(end, End::AtOnce) {
+            let operation = open_operation(&COLLECTIONS[collection].into(), &file.into(), None);
+            self.index.open_operation(operation.clone()).await.unwrap();
+            assert_eq!(self.index.open_operations().await.unwrap(), [operation]);
+        }
+        if matches!(end, End::Dropped) {
+            self.drop_operation(collection, file).await;
+        }
+        matches!(end, End::Dropped)
+    }
+
+    async fn drop_operation(&self, collection: usize, file: &str) {
+        let id = COLLECTIONS[collection].into();
+        self.index.drop_operation(&id, &file.into()).await.unwrap();
+    }
+}
+
+async fn compare(steps: Vec<Step>) {
+    let fixture = Fixture::new();
+    let index = fixture.open();
+    let mut pair = Pair {
+        fixture,
+        index,
+        model: Model::default(),
+        now: 0,
+    };
+    for step in steps {
+        pair.step(step).await;
+    }
+    let Pair { index, model, .. } = pair;
+    assert_eq!(index.open_operations().await.unwrap(), []);
     for (collection, name) in COLLECTIONS.iter().enumerate() {
         let listed = model
             .files
