@@ -42,7 +42,8 @@ const MAX_NAME: usize = 255;
 
 /// What is wrong with a destination's name, if anything. Names are 1 to 255 bytes of printable text; refused is
 /// what some bus would read as a pattern, a list or a path, and what a person would not see.
-pub(crate) fn fault_of_name(name: &str) -> Option<&'static str> {
+#[must_use]
+pub fn fault_of_name(name: &str) -> Option<&'static str> {
     let bad_char = |c: char| c.is_control() || matches!(c, ',' | '*' | '>' | '#' | '/');
     if name.is_empty() || name.len() > MAX_NAME {
         Some("has not 1 to 255 bytes")

@@ -7,10 +7,10 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use pillarbox_bus::{Bus, BusError, Incoming, Outgoing, spelling};
+use pillarbox_bus::{Bus, BusError, Incoming, Outgoing};
 use pillarbox_messages::{
-    CollectionId, ComponentId, CorrelationId, Destination, DestinationKind, Header, Message,
-    ProtocolVersion, ResponseCode, ResponseInfo, Timestamp, clock::SharedClock,
+    CollectionId, ComponentId, CorrelationId, Destination, Header, Message, ProtocolVersion,
+    ResponseCode, ResponseInfo, Timestamp, clock::SharedClock,
 };
 use pillarbox_settings::{AlarmLevel, Repository, Timeouts};
 use tracing::{debug, warn};
@@ -19,7 +19,7 @@ pub use self::options::ComponentOptions;
 use crate::{
     alarms::{Admission, AlarmRequest, AlarmSender, Limiter, Raised},
     incoming::{self, Filter, Received, Refusal},
-    outgoing::{DeliveryOptions, Expiry, delivery_for, outgoing},
+    outgoing::{DeliveryOptions, Expiry, delivery_for, outgoing, reply_destination},
     rejection::Rejection,
     responses::{Subject, refusal},
     security::MessageSecurity,
@@ -199,13 +199,11 @@ impl Component {
     /// reply address of the request, since the name in the document is no address.
     #[must_use]
     pub fn outgoing_reply(&self, response: &Message, reply_address: Option<&str>) -> Outgoing {
-        let mut outgoing = self.outgoing(response);
-        if outgoing.destination.kind() == DestinationKind::TemporaryQueue
-            && let Some(address) = reply_address.and_then(spelling::from_stomp)
-        {
-            outgoing.destination = address;
+        let outgoing = self.outgoing(response);
+        Outgoing {
+            destination: reply_destination(&outgoing.destination, reply_address),
+            ..outgoing
         }
-        outgoing
     }
 
     /// Sends a message.

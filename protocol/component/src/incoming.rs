@@ -4,13 +4,15 @@
 //! text, strict parsing, version, and whether the properties (which no signature covers) agree with the
 //! document.
 
-use pillarbox_bus::Incoming;
+use pillarbox_bus::{Incoming, spelling};
 use pillarbox_messages::{
-    CollectionId, ComponentId, Header, KnownHeader, Message, limits::MAX_MESSAGE_BYTES, properties,
+    CollectionId, ComponentId, Destination, Header, KnownHeader, Message,
+    limits::MAX_MESSAGE_BYTES, properties,
 };
 
 use crate::{
     modified_utf8,
+    outgoing::reply_destination,
     rejection::{Rejection, RejectionReason},
     security::{MessageSecurity, Verified},
 };
@@ -109,7 +111,7 @@ pub fn decode(incoming: &Incoming, security: &MessageSecurity) -> Result<Receive
     let given = Properties::of(incoming);
     match read(incoming, security, given) {
         Ok((message, verified)) => {
-            if let Err(reason) = check(&message, given) {
+            if let Err(reason) = check(&message, incoming, given) {
                 // What is too long to be sent back is not to be kept or logged either.
                 let too_long = matches!(reason, RejectionReason::HeaderTooLong { .. });
                 let known = (!too_long).then_some(message);
@@ -142,9 +144,14 @@ fn read(
     Ok((Message::from_xml(&text)?, verified))
 }
 
-fn check(message: &Message, given: Properties<'_>) -> Result<(), RejectionReason> {
+fn check(
+    message: &Message,
+    incoming: &Incoming,
+    given: Properties<'_>,
+) -> Result<(), RejectionReason> {
     let header = message.header();
     check_lengths(header)?;
+    check_reply_address(&header.reply_to, incoming.reply_to.as_deref())?;
     header.version.check()?;
     agree(
         properties::TYPE,
@@ -184,6 +191,18 @@ fn check_lengths(header: &Header) -> Result<(), RejectionReason> {
         }
     }
     Ok(())
+}
+
+/// As with the lengths: an address that a bus refuses must not become the destination of an answer.
+pub(crate) fn check_reply_address(
+    reply_to: &Destination,
+    reply_address: Option<&str>,
+) -> Result<(), RejectionReason> {
+    let address = reply_destination(reply_to, reply_address);
+    match spelling::fault_of_name(address.name()) {
+        Some(fault) => Err(RejectionReason::ReplyAddress { fault }),
+        None => Ok(()),
+    }
 }
 
 /// A property may be missing; if it is there, the document must say the same.

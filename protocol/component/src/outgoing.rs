@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use pillarbox_bus::Outgoing;
-use pillarbox_messages::{CollectionId, FileId, Message, properties};
+use pillarbox_bus::{Outgoing, spelling};
+use pillarbox_messages::{CollectionId, Destination, DestinationKind, FileId, Message, properties};
 use pillarbox_settings::Timeouts;
 use sha2::{Digest as _, Sha256};
 
@@ -91,6 +91,19 @@ pub fn outgoing(
         group: group_of(message),
         priority: NORMAL_PRIORITY,
     }
+}
+
+/// Where an answer to `reply_to` goes: the transport's reply address of the request where that is a temporary
+/// queue, whose name in a document is no address.
+pub(crate) fn reply_destination(
+    reply_to: &Destination,
+    reply_address: Option<&str>,
+) -> Destination {
+    let temporary = reply_to.kind() == DestinationKind::TemporaryQueue;
+    reply_address
+        .filter(|_| temporary)
+        .and_then(spelling::from_stomp)
+        .unwrap_or_else(|| reply_to.clone())
 }
 
 /// The message group of an operation request: all requests about one file of one collection share it, so

@@ -6,7 +6,7 @@ use pillarbox_messages::{
 };
 use thiserror::Error;
 
-use crate::{modified_utf8::EncodingError, security::SecurityError};
+use crate::{incoming::check_reply_address, modified_utf8::EncodingError, security::SecurityError};
 
 /// Why a message was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -41,6 +41,12 @@ pub enum RejectionReason {
         bytes: usize,
         /// The limit in bytes.
         limit: usize,
+    },
+    /// No answer can be addressed to the sender.
+    #[error("its reply address can't be answered: the name {fault}")]
+    ReplyAddress {
+        /// What is wrong with the destination's name.
+        fault: &'static str,
     },
     /// A property of the bus message says something else than the document, or nothing where it must.
     #[error("the property {property} is '{value}', the document says {document}")]
@@ -117,10 +123,9 @@ impl Rejection {
         if matches!(self.reason, RejectionReason::Security(_)) {
             return None;
         }
-        self.reply_to
-            .as_ref()
-            .and(self.from.as_ref())
-            .and(self.correlation_id.as_ref())?;
+        self.from.as_ref().and(self.correlation_id.as_ref())?;
+        let reply_to = self.reply_to.as_ref()?;
+        check_reply_address(reply_to, self.reply_address.as_deref()).ok()?;
         let kind: MessageType = self.message_type.as_deref()?.parse().ok()?;
         (kind.is_request() || kind.is_identify_request()).then_some(kind)
     }

@@ -320,8 +320,10 @@ impl Client {
         sends: Vec<Outgoing>,
         acks: Vec<AckHandle>,
     ) -> Result<(), BusError> {
-        for message in &sends {
-            encode::check_send(message, &self.options.limits)?;
+        let check = |message| encode::check_send(message, &self.options.limits);
+        if let Err(error) = sends.iter().try_for_each(check) {
+            self.give_back(acks).await;
+            return Err(error);
         }
         self.ask(|answer| Request::Commit {
             sends,
@@ -329,6 +331,15 @@ impl Client {
             answer,
         })
         .await
+    }
+
+    /// Gives back what a transaction that can't be would have acknowledged: it comes again after a pause.
+    async fn give_back(&self, acks: Vec<AckHandle>) {
+        for handle in acks {
+            if let Err(error) = self.nack(handle).await {
+                tracing::debug!(%error, "a delivery could not be given back");
+            }
+        }
     }
 
     pub(crate) async fn close(&self) -> Result<(), BusError> {

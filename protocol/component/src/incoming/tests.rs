@@ -114,6 +114,56 @@ fn what_no_answer_could_carry_is_refused_without_one() {
     }
 }
 
+/// A bus closes the connection of whoever sends to such a name.
+#[test]
+fn a_reply_address_that_no_bus_takes_is_refused_without_an_answer() {
+    let with = |reply_to: &str, reply_address: &str| {
+        let mut message = request(Some("north"), None);
+        message.header_mut().reply_to = reply_to.parse().unwrap();
+        let incoming = Incoming {
+            reply_to: Some(reply_address.to_owned()),
+            ..incoming(message.to_xml(), &[])
+        };
+        decode(&incoming, &MessageSecurity::Unsigned)
+    };
+    let long = format!("/remote-temp-queue/{}", "x".repeat(256));
+    let temporary = "temporary-queue://mine";
+    for (reply_to, reply_address) in [
+        ("topic://a,b", "/topic/a"),
+        ("queue://a/b", "/queue/a"),
+        ("topic:// a", "/topic/a"),
+        (temporary, "/remote-temp-queue/1.2.>"),
+        (temporary, "/temp-queue/*"),
+        (temporary, "/queue/a/b"),
+        (temporary, &long),
+        ("temporary-queue://a#b", "/exchange/a"),
+    ] {
+        let rejection = with(reply_to, reply_address).unwrap_err();
+        let reason = &rejection.reason;
+        assert!(
+            matches!(reason, RejectionReason::ReplyAddress { .. }),
+            "{reply_to} {reply_address}: {reason}"
+        );
+        assert_eq!(rejection.alarm_code(), AlarmCode::InvalidMessage);
+        assert_eq!(rejection.answerable(), None);
+        assert!(rejection.alarm_text().len() < 300);
+    }
+    // The transport's address counts for temporary queues only.
+    assert!(with("topic://a", "/topic/a,b").is_ok());
+    assert!(with(temporary, "/remote-temp-queue/ID:1.2").is_ok());
+}
+
+/// Also where something else is wrong with it.
+#[test]
+fn a_broken_request_is_not_answered_to_an_address_that_no_bus_takes() {
+    let mut message = request(None, None);
+    message.header_mut().reply_to = Destination::topic("a,b");
+    let broken = message.to_xml().replace("<FileID>", "<Bogus/><FileID>");
+    let rejection = read(&broken, &[]).unwrap_err();
+    assert!(matches!(rejection.reason, RejectionReason::Format(_)));
+    assert_eq!(rejection.answerable(), None);
+}
+
 #[test]
 fn identify_requests_for_others_are_passed_over_in_silence() {
     let north = ComponentId::from("north");

@@ -131,10 +131,7 @@ fn receipt(frame: &mut FrameWriter<'_>, receipt: Option<u64>) {
 
 /// Refuses what a bus would answer by closing the connection.
 pub(super) fn check_send(message: &Outgoing, limits: &FrameLimits) -> Result<(), BusError> {
-    let destination = to_wire(&message.destination);
-    if !destination.starts_with("/remote-temp-queue/") {
-        check_name(message.destination.name(), &destination)?;
-    }
+    check_name(message.destination.name(), &to_wire(&message.destination))?;
     within("the message body", message.body.len(), limits.body)?;
     let mut head = 0;
     for (name, value) in &message.properties {

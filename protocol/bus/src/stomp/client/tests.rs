@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pillarbox_messages::Destination;
+use pillarbox_messages::{Destination, DestinationKind};
 use tokio::net::TcpListener;
 
 use crate::{
@@ -441,6 +441,34 @@ async fn a_transaction_is_one_receipt() {
     committing.await.unwrap().unwrap();
 }
 
+/// What its message would have acknowledged must not stay in nobody's hands.
+#[tokio::test]
+async fn a_transaction_that_can_not_be_sent_gives_its_deliveries_back() {
+    let (listener, options) = listen().await;
+    let bus = connect(options);
+    let mut peer = Peer::accept(&listener).await;
+    peer.welcome().await;
+    let subscribing = tokio::spawn({
+        let bus = bus.clone();
+        async move { bus.subscribe(request(AckMode::Individual)).await }
+    });
+    let frame = peer.expect(StompCommand::Subscribe).await;
+    peer.confirm(&frame).await;
+    let mut subscription = subscribing.await.unwrap().unwrap();
+    peer.send(message("1")).await;
+    let mut transaction = bus.transaction();
+    transaction.ack(subscription.next().await.unwrap());
+    let temporary = Destination::new(DestinationKind::TemporaryQueue, "1.2.a,b");
+    transaction.send(Outgoing::new(temporary, "answer"));
+    let committing = tokio::spawn(transaction.commit());
+    let nack = peer.expect(StompCommand::Nack).await;
+    assert_eq!(nack.header("id"), Some("1"));
+    assert_eq!(nack.header("transaction"), None);
+    peer.confirm(&nack).await;
+    let error = committing.await.unwrap().unwrap_err();
+    assert_eq!(error.name(), "INVALID", "{error}");
+}
+
 #[tokio::test]
 async fn closing_waits_for_the_receipt_but_not_for_ever() {
     let (listener, mut options) = listen().await;
@@ -534,12 +562,17 @@ async fn what_can_not_be_sent_is_refused_before_it_is_tried() {
         bus.publish(message).await,
         Err(BusError::TooLarge { .. })
     ));
-    let mut message = persistent("1");
-    message.destination = Destination::queue("a,b");
-    assert!(matches!(
-        bus.publish(message).await,
-        Err(BusError::Refused { .. })
-    ));
+    for destination in [
+        Destination::queue("a,b"),
+        Destination::new(DestinationKind::TemporaryQueue, "a/b"),
+        Destination::new(DestinationKind::TemporaryQueue, "1.2.a/b"),
+    ] {
+        let message = Outgoing::new(destination, "1");
+        assert!(matches!(
+            bus.publish(message).await,
+            Err(BusError::Refused { .. })
+        ));
+    }
 }
 
 #[tokio::test]
