@@ -48,21 +48,23 @@ impl Route {
     /// If the bus refuses the component for good.
     pub(crate) async fn connect_patiently(&self, id: &ComponentId) -> Result<Bus, BusError> {
         let bus = self.connect(id)?;
-        loop {
-            match bus.ready(NOTICE_INTERVAL).await {
-                Ok(()) => return Ok(bus),
-                Err(error @ BusError::Unreachable { .. }) if !has_failed(&bus) => {
-                    info!(component = id.as_str(), %error, "waiting for the bus");
-                }
-                Err(error) => return Err(error),
-            }
-        }
+        wait_patiently(&bus, id, NOTICE_INTERVAL).await?;
+        Ok(bus)
     }
 }
 
-/// Whether trying again can't help.
-fn has_failed(bus: &Bus) -> bool {
-    matches!(*bus.state().borrow(), BusState::Failed(_))
+/// Waits until the bus has let the component in, whatever it says meanwhile, unless that is for good.
+async fn wait_patiently(bus: &Bus, id: &ComponentId, notice: Duration) -> Result<(), BusError> {
+    while let Err(error) = bus.ready(notice).await {
+        if matches!(
+            *bus.state().borrow(),
+            BusState::Failed(_) | BusState::Closed
+        ) {
+            return Err(error);
+        }
+        info!(component = id.as_str(), %error, "waiting for the bus");
+    }
+    Ok(())
 }
 
 fn addresses(url: &BusUrl) -> Vec<String> {
@@ -79,7 +81,61 @@ const NOTICE_INTERVAL: Duration = Duration::from_secs(10);
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        io::{BufRead as _, BufReader, Write as _},
+        net::TcpListener,
+        thread,
+    };
+
     use super::*;
+
+    /// A bus that says these frames, one per connection, and the last one ever after.
+    fn bus_that_says(frames: &'static [&'static str]) -> StompOptions {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut options = StompOptions::new(listener.local_addr().unwrap().to_string());
+        options.shortest_pause = Duration::from_millis(10);
+        options.longest_pause = Duration::from_millis(10);
+        thread::spawn(move || {
+            let last = frames.last().into_iter().cycle();
+            let mut open = Vec::new();
+            for (frame, stream) in frames.iter().chain(last).zip(listener.incoming()) {
+                let mut stream = stream.unwrap();
+                let mut connect = Vec::new();
+                BufReader::new(&stream).read_until(0, &mut connect).unwrap();
+                stream.write_all(frame.as_bytes()).unwrap();
+                if frame.starts_with("CONNECTED") {
+                    open.push(stream);
+                }
+            }
+        });
+        options
+    }
+
+    async fn waited(options: StompOptions) -> Result<(), BusError> {
+        let id = ComponentId::from("north");
+        let bus = Route::There(options).connect(&id).unwrap();
+        // Short, so that each refusal is seen.
+        wait_patiently(&bus, &id, Duration::from_millis(1)).await
+    }
+
+    #[tokio::test]
+    async fn a_bus_that_is_full_or_slow_for_now_is_waited_for() {
+        let options = bus_that_says(&[
+            "ERROR\nmessage:LIMIT\n\ntoo many connections\0",
+            "ERROR\nmessage:TIMEOUT\n\nno CONNECT in time\0",
+            "ERROR\nmessage:SPACE-FAILED\n\ndisk\0",
+            "nonsense\n",
+            "CONNECTED\nversion:1.2\n\n\0",
+        ]);
+        waited(options).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_bus_that_refuses_for_good_is_not_waited_for() {
+        let options = bus_that_says(&["ERROR\nmessage:CLIENT-ID-IN-USE\n\n\0"]);
+        let in_use = BusError::ClientIdInUse("north".to_owned());
+        assert_eq!(waited(options).await, Err(in_use));
+    }
 
     #[test]
     fn addresses_of_urls() {
