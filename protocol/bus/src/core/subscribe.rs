@@ -16,6 +16,9 @@ use crate::{
     error::BusError,
 };
 
+/// The longest name of a durable subscription, in bytes.
+pub(super) const MAX_DURABLE_NAME: usize = 255;
+
 /// What somebody wants to subscribe to.
 #[derive(Clone, Debug)]
 pub(super) struct Wish {
@@ -115,6 +118,7 @@ impl Core {
         );
         let Some(queue_id) = self.directory.durable(&client_id, &name) else {
             check_name(&topic)?;
+            check_durable_name(&name)?;
             return Ok(self.make_queue(QueueKind::Durable {
                 client_id,
                 name,
@@ -275,6 +279,16 @@ impl Core {
             name: name.to_owned(),
         }))
     }
+}
+
+fn check_durable_name(name: &str) -> Result<(), BusError> {
+    if name.len() <= MAX_DURABLE_NAME {
+        return Ok(());
+    }
+    Err(BusError::TooLarge {
+        what: "the name of a durable subscription".to_owned(),
+        limit: MAX_DURABLE_NAME as u64,
+    })
 }
 
 fn limit(whose: &str, what: &str, limit: usize) -> BusError {

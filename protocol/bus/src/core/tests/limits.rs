@@ -177,6 +177,23 @@ fn a_full_space_refuses_sends_and_goes_on_consuming() {
     world.send(a, work("there is room again")).unwrap();
 }
 
+/// The name is kept for as long as the subscription, and in the log: whoever makes it up must not fill either.
+#[test]
+fn durable_subscriptions_have_names_of_bounded_length() {
+    let mut world = World::new();
+    let a = world.open(1, "a");
+    let error = world
+        .subscribe_durable(a, "news", &"x".repeat(256))
+        .unwrap_err();
+    assert!(
+        matches!(error, BusError::TooLarge { limit: 255, .. }),
+        "{error}"
+    );
+    world
+        .subscribe_durable(a, "news", &"x".repeat(255))
+        .unwrap();
+}
+
 #[test]
 fn a_full_space_can_be_emptied_by_answering() {
     let mut world = World::with_limits(Limits {
