@@ -117,9 +117,6 @@ pub enum BusError {
         /// The reason in words.
         detail: String,
     },
-    /// Not done in the time given.
-    #[error("not done within {0} ms")]
-    TimedOut(u64),
     /// The connection or the bus is closed.
     #[error("the bus connection is closed")]
     Closed,
@@ -161,7 +158,6 @@ impl BusError {
             Self::SpaceFailed(_) | Self::Corrupt { .. } | Self::Io { .. } => "SPACE-FAILED",
             Self::Locked { .. } => "LOCKED",
             Self::Refused { name, .. } => name,
-            Self::TimedOut(_) => "TIMEOUT",
             Self::Unreachable { .. } => "UNREACHABLE",
             Self::Closed => "CLOSED",
         }

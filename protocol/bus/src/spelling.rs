@@ -58,7 +58,7 @@ pub fn fault_of_name(name: &str) -> Option<&'static str> {
 
 /// Whether a temporary queue's name is one that others use: `<boot>.<connection>.<name>`, as the queue manager
 /// names a connection's own, or ActiveMQ's `ID:<host>...`. Any other is a connection's own name for its own.
-pub(crate) fn is_remote_id(name: &str) -> bool {
+fn is_remote_id(name: &str) -> bool {
     if name.contains(':') {
         return true;
     }
@@ -67,6 +67,11 @@ pub(crate) fn is_remote_id(name: &str) -> bool {
     };
     let mut parts = name.splitn(3, '.');
     number(parts.next()) && number(parts.next()) && parts.next().is_some()
+}
+
+/// Whether this is a temporary queue by the name that its own connection has for it.
+pub(crate) fn is_own_temporary(destination: &Destination) -> bool {
+    destination.kind() == DestinationKind::TemporaryQueue && !is_remote_id(destination.name())
 }
 
 #[cfg(test)]

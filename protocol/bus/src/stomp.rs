@@ -9,7 +9,7 @@
 
 pub mod client;
 pub mod codec;
-mod destination;
+pub(crate) mod destination;
 pub mod frame;
 mod heart_beat;
 pub mod server;

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use pillarbox_messages::{Destination, DestinationKind, clock::SharedClock};
+use pillarbox_messages::{Destination, clock::SharedClock};
 use tokio::{
     runtime::Handle,
     sync::{mpsc, oneshot, watch},
@@ -87,6 +87,15 @@ impl Client {
 
     pub(crate) fn state(&self) -> watch::Receiver<BusState> {
         self.inner.state.clone()
+    }
+
+    /// The queue manager checks sizes itself.
+    #[expect(
+        clippy::unused_self,
+        reason = "the other clients have limits of their own"
+    )]
+    pub(crate) const fn check(&self, _message: &Outgoing) -> Result<(), BusError> {
+        Ok(())
     }
 
     pub(crate) async fn publish_each(&self, messages: Vec<Outgoing>) -> Vec<Result<(), BusError>> {
@@ -326,8 +335,7 @@ impl Client {
 
     /// A temporary queue's name as the queue manager knows it. A plain name is one of this connection's own.
     fn own_name(&self, destination: Destination) -> Destination {
-        let is_temporary = destination.kind() == DestinationKind::TemporaryQueue;
-        if is_temporary && !spelling::is_remote_id(destination.name()) {
+        if spelling::is_own_temporary(&destination) {
             self.inner.sender.temporary_queue(destination.name())
         } else {
             destination

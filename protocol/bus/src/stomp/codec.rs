@@ -7,14 +7,13 @@ mod error;
 #[cfg(test)]
 mod tests;
 
-use std::{io, mem};
+use std::mem;
 
 use bytes::{Buf, Bytes, BytesMut};
 use memchr::memchr;
-use tokio_util::codec::{Decoder, Encoder};
 
 pub use self::error::FrameError;
-use super::frame::{Frame, FrameWriter, StompCommand};
+use super::frame::{CONTENT_LENGTH, Frame, FrameWriter, StompCommand};
 
 /// How large a frame may be. All sizes in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +103,64 @@ impl StompCodec {
     #[must_use]
     pub fn in_frame(&self, rest: &[u8]) -> bool {
         !matches!(self.state, State::Idle) || !rest.is_empty()
+    }
+
+    /// The next whole frame. Line ends between frames (heart-beats) are skipped.
+    ///
+    /// # Errors
+    /// What is wrong with the stream. Nothing after it can be read.
+    pub fn decode(&mut self, src: &mut BytesMut) -> Result<Option<Frame>, FrameError> {
+        loop {
+            match mem::take(&mut self.state) {
+                State::Idle => match self.command(src)? {
+                    Some(head) => self.state = State::Head(head),
+                    None => return Ok(None),
+                },
+                State::Head(mut head) => {
+                    if self.headers(&mut head, src)? {
+                        self.state = State::Body(head);
+                    } else {
+                        self.state = State::Head(head);
+                        return Ok(None);
+                    }
+                }
+                State::Body(head) => match self.body(&head, src)? {
+                    Some(body) => {
+                        let Head {
+                            command, headers, ..
+                        } = head;
+                        return Ok(Some(Frame {
+                            command,
+                            headers,
+                            body,
+                        }));
+                    }
+                    None => {
+                        self.state = State::Body(head);
+                        return Ok(None);
+                    }
+                },
+            }
+        }
+    }
+
+    /// Appends a frame, with `content-length` if its command may have a body.
+    ///
+    /// # Errors
+    /// If STOMP can't say this. Then nothing is appended.
+    pub fn encode(frame: &Frame, out: &mut BytesMut) -> Result<(), FrameError> {
+        if !frame.body.is_empty() && !frame.command.has_body() {
+            return Err(FrameError::BodyNotAllowed(frame.command));
+        }
+        for (name, value) in &frame.headers {
+            check_writable(frame.command, name, value)?;
+        }
+        let mut writer = FrameWriter::new(out, frame.command);
+        for (name, value) in &frame.headers {
+            writer.header(name, value);
+        }
+        writer.finish(&frame.body);
+        Ok(())
     }
 
     /// The length of the next line if its end is there. `limit` is without the line end.
@@ -226,74 +283,6 @@ impl Default for StompCodec {
     }
 }
 
-impl Decoder for StompCodec {
-    type Item = Frame;
-    type Error = FrameError;
-
-    /// The next whole frame. Line ends between frames (heart-beats) are skipped.
-    fn decode(&mut self, src: &mut BytesMut) -> Result<Option<Frame>, FrameError> {
-        loop {
-            match mem::take(&mut self.state) {
-                State::Idle => match self.command(src)? {
-                    Some(head) => self.state = State::Head(head),
-                    None => return Ok(None),
-                },
-                State::Head(mut head) => {
-                    if self.headers(&mut head, src)? {
-                        self.state = State::Body(head);
-                    } else {
-                        self.state = State::Head(head);
-                        return Ok(None);
-                    }
-                }
-                State::Body(head) => match self.body(&head, src)? {
-                    Some(body) => {
-                        let Head {
-                            command, headers, ..
-                        } = head;
-                        return Ok(Some(Frame {
-                            command,
-                            headers,
-                            body,
-                        }));
-                    }
-                    None => {
-                        self.state = State::Body(head);
-                        return Ok(None);
-                    }
-                },
-            }
-        }
-    }
-
-    fn decode_eof(&mut self, src: &mut BytesMut) -> Result<Option<Frame>, FrameError> {
-        match self.decode(src)? {
-            None if self.in_frame(src) => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
-            frame => Ok(frame),
-        }
-    }
-}
-
-impl Encoder<&Frame> for StompCodec {
-    type Error = FrameError;
-
-    /// Appends a frame, with `content-length` if its command may have a body.
-    fn encode(&mut self, frame: &Frame, out: &mut BytesMut) -> Result<(), FrameError> {
-        if !frame.body.is_empty() && !frame.command.has_body() {
-            return Err(FrameError::BodyNotAllowed(frame.command));
-        }
-        for (name, value) in &frame.headers {
-            check_writable(frame.command, name, value)?;
-        }
-        let mut writer = FrameWriter::new(out, frame.command);
-        for (name, value) in &frame.headers {
-            writer.header(name, value);
-        }
-        writer.finish(&frame.body);
-        Ok(())
-    }
-}
-
 impl Head {
     /// Takes in one header line. The first of several equal names wins.
     fn add(&mut self, line: &[u8], max_body: usize) -> Result<(), FrameError> {
@@ -307,7 +296,7 @@ impl Head {
         }
         let escapes = self.command.escapes();
         let name = text(name, escapes, line)?;
-        if name == "content-length" {
+        if name == CONTENT_LENGTH {
             if self.content_length.is_none() {
                 self.content_length = Some(self.length(value, max_body)?);
             }

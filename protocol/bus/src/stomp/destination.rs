@@ -1,6 +1,6 @@
 //! Which destinations may be named on the wire, and whose temporary queue a name means.
 
-use pillarbox_messages::{Destination, DestinationKind};
+use pillarbox_messages::Destination;
 
 use crate::{error::BusError, spelling};
 
@@ -32,16 +32,18 @@ pub(crate) fn parse(
 /// How a client spells a destination in its own frames: a temporary queue without the mark of somebody
 /// else's connection is its own.
 pub(crate) fn to_wire(destination: &Destination) -> String {
-    let own = destination.kind() == DestinationKind::TemporaryQueue
-        && !spelling::is_remote_id(destination.name());
-    if own {
+    if spelling::is_own_temporary(destination) {
         return format!("{OWN_TEMPORARY}{}", destination.name());
     }
     spelling::to_stomp(destination)
 }
 
 /// Refuses a destination whose name is none.
-pub(crate) fn check_name(name: &str, text: &str) -> Result<(), BusError> {
+pub(crate) fn check_destination(destination: &Destination) -> Result<(), BusError> {
+    check_name(destination.name(), &to_wire(destination))
+}
+
+fn check_name(name: &str, text: &str) -> Result<(), BusError> {
     match spelling::fault_of_name(name) {
         Some(fault) => Err(refusal(text, &format!("its name {fault}"))),
         None => Ok(()),
@@ -54,6 +56,8 @@ fn refusal(text: &str, why: &str) -> BusError {
 
 #[cfg(test)]
 mod tests {
+    use pillarbox_messages::DestinationKind;
+
     use super::*;
 
     fn own(name: &str) -> Destination {

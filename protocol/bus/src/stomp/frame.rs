@@ -148,6 +148,9 @@ impl Frame {
     }
 }
 
+/// The header that says where a body ends.
+pub(super) const CONTENT_LENGTH: &str = "content-length";
+
 /// Writes one frame without building it first.
 ///
 /// STOMP has no spelling for NUL in a header: it is written as U+FFFD.
@@ -165,8 +168,11 @@ impl<'a> FrameWriter<'a> {
         Self { out, command }
     }
 
-    /// Adds a header.
+    /// Adds a header. `content-length` is left out: it belongs to the framing, see [`FrameWriter::finish`].
     pub fn header(&mut self, name: &str, value: &str) -> &mut Self {
+        if name == CONTENT_LENGTH {
+            return self;
+        }
         self.text(name);
         self.out.put_u8(b':');
         self.text(value);
@@ -185,7 +191,7 @@ impl<'a> FrameWriter<'a> {
     /// Ends the frame with its body and, if its command has one, the body's length.
     pub fn finish(mut self, body: &[u8]) {
         if self.command.has_body() {
-            self.plain("content-length", body.len());
+            self.plain(CONTENT_LENGTH, body.len());
         }
         self.out.reserve(body.len() + 2);
         self.out.put_u8(b'\n');
@@ -207,6 +213,12 @@ impl<'a> FrameWriter<'a> {
         }
         self.out.put_slice(rest);
     }
+}
+
+/// How many bytes a header's name or value takes on the wire, outside of CONNECT.
+pub(super) fn escaped_length(text: &str) -> usize {
+    let escapes = text.bytes().filter(|byte| needs_escape(*byte, true));
+    text.len() + escapes.map(|byte| escape(byte).len() - 1).sum::<usize>()
 }
 
 const fn needs_escape(byte: u8, escapes: bool) -> bool {

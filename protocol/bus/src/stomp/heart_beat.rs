@@ -1,6 +1,6 @@
 //! Heart-beats: what both sides of a connection agreed on.
 
-use std::{str::FromStr, time::Duration};
+use std::{fmt, str::FromStr, time::Duration};
 
 /// The value of a `heart-beat` header: what a side can do and what it wants, in milliseconds; 0 is never.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,6 +48,12 @@ impl FromStr for HeartBeat {
             sends: milliseconds(sends)?,
             wants: milliseconds(wants)?,
         })
+    }
+}
+
+impl fmt::Display for HeartBeat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{},{}", self.sends, self.wants)
     }
 }
 

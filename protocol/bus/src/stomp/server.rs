@@ -13,8 +13,9 @@ mod subscribe;
 #[cfg(test)]
 mod tests;
 
-use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
+use bytes::BytesMut;
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::Semaphore,
@@ -22,11 +23,8 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{
-    codec::FrameLimits,
-    frame::{FrameWriter, StompCommand},
-    wire::prepare,
-};
+use self::{hello::VERSION, refusal::Refusal};
+use super::{codec::FrameLimits, wire::prepare};
 use crate::{
     embedded::{Broker, connection::Connection},
     error::BusError,
@@ -157,26 +155,13 @@ impl Drop for StompServer {
 }
 
 impl Context {
-    /// A connection to the queue manager; `None` makes up a client id that nobody else has.
+    /// A connection to the queue manager; `None` is nobody in particular.
     fn connect(&self, client_id: Option<&str>) -> Result<Connection, BusError> {
-        match client_id {
-            Some(client_id) => self.broker.connect(client_id),
-            None => self
-                .broker
-                .connect(&format!("~anonymous-{}", uuid::Uuid::new_v4())),
-        }
+        self.broker.connect(client_id.unwrap_or_default())
     }
 
     fn now_ms(&self) -> i64 {
         self.broker.clock().now_ms()
-    }
-}
-
-impl fmt::Debug for Context {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Context")
-            .field("limits", &self.limits)
-            .finish_non_exhaustive()
     }
 }
 
@@ -216,11 +201,7 @@ async fn accept(
 /// Says that there are too many connections, if that can be said without waiting.
 fn turn_away(stream: &TcpStream, peer: SocketAddr) {
     tracing::warn!(%peer, "too many connections");
-    let mut out = bytes::BytesMut::new();
-    let mut frame = FrameWriter::new(&mut out, StompCommand::Error);
-    frame
-        .header("message", "LIMIT")
-        .header("content-type", "text/plain");
-    frame.finish(b"too many connections");
+    let mut out = BytesMut::new();
+    Refusal::new("LIMIT", "too many connections").write(&mut out, VERSION);
     let _ = stream.try_write(&out);
 }

@@ -8,7 +8,6 @@ use tokio::{
     net::{TcpListener, TcpStream},
     time::timeout,
 };
-use tokio_util::codec::{Decoder, Encoder};
 
 use super::{
     codec::StompCodec,
@@ -51,7 +50,7 @@ impl Peer {
 
     pub(crate) async fn send(&mut self, frame: Frame) {
         let mut out = BytesMut::new();
-        self.codec.encode(&frame, &mut out).unwrap();
+        StompCodec::encode(&frame, &mut out).unwrap();
         self.stream.write_all(&out).await.unwrap();
     }
 

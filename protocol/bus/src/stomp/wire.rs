@@ -10,7 +10,6 @@ use tokio::{
     net::TcpStream,
     time::{Instant, sleep_until, timeout_at},
 };
-use tokio_util::codec::Decoder;
 
 use super::{
     codec::{FrameError, FrameLimits, StompCodec},

@@ -17,7 +17,6 @@ use crate::{
         wire::{StallLimits, Wire, WireError, prepare},
     },
 };
-use tokio_util::codec::Encoder;
 
 /// Connects to `address` and opens a session.
 ///
@@ -54,8 +53,7 @@ pub(super) async fn dial(
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
     let ours = HeartBeat::every(options.heart_beat);
     let connect = connect_frame(host, client_id, ours);
-    StompCodec::default()
-        .encode(&connect, &mut wire.output)
+    StompCodec::encode(&connect, &mut wire.output)
         .map_err(|error| BusError::invalid(error.to_string()))?;
     let answer = first_frame(&mut wire).await.map_err(|error| {
         unreachable(match error {
@@ -84,10 +82,7 @@ fn connect_frame(host: &str, client_id: &str, heart_beat: HeartBeat) -> Frame {
         .with("accept-version", "1.2")
         .with("host", host)
         .with("client-id", client_id)
-        .with(
-            "heart-beat",
-            format!("{},{}", heart_beat.sends, heart_beat.wants),
-        )
+        .with("heart-beat", heart_beat.to_string())
 }
 
 async fn first_frame(wire: &mut Wire<TcpStream>) -> Result<Frame, WireError> {

@@ -1,13 +1,11 @@
 //! What is wrong with a stream of frames.
 
-use std::io;
-
 use thiserror::Error;
 
 use crate::stomp::frame::StompCommand;
 
 /// Why bytes are no frame, or a frame can't be written. Nothing after it in the stream can be trusted.
-#[derive(Debug, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FrameError {
     /// The command line is too long.
@@ -70,9 +68,6 @@ pub enum FrameError {
     /// A line end or colon in a header of CONNECT or CONNECTED, whose headers have no escapes.
     #[error("header '{0}' can't be written in a CONNECT frame")]
     Unescapable(String),
-    /// The socket failed.
-    #[error(transparent)]
-    Io(#[from] io::Error),
 }
 
 impl FrameError {

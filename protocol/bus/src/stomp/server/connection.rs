@@ -88,7 +88,7 @@ where
     let mut connected = FrameWriter::new(&mut wire.output, StompCommand::Connected);
     connected
         .plain("version", VERSION)
-        .plain("heart-beat", format_args!("{},{}", ours.sends, ours.wants))
+        .plain("heart-beat", ours)
         .plain("server", concat!("Pillarbox/", env!("CARGO_PKG_VERSION")))
         .plain("session", connection.id().0);
     connected.finish(b"");
@@ -277,11 +277,6 @@ where
         End::Refused(refusal) => {
             tracing::warn!(%peer, error = refusal.name, detail = refusal.detail, "bus client refused");
             refusal.write(&mut wire.output, VERSION);
-            wire.linger(limits.linger).await;
-        }
-        End::Lost(WireError::Frame(error)) => {
-            tracing::warn!(%peer, %error, "bus client refused");
-            Refusal::from(error).write(&mut wire.output, VERSION);
             wire.linger(limits.linger).await;
         }
         End::Lost(WireError::Closed | WireError::Io(_)) => {

@@ -15,7 +15,6 @@ use crate::{
 const PREFETCH_ACK: u32 = 32;
 /// The same, if it does not acknowledge.
 const PREFETCH_AUTO: u32 = 1024;
-const MAX_PREFETCH: u32 = 65_536;
 /// Headers that name a durable subscription. The misspelt one is ActiveMQ's own.
 const DURABLE: [&str; 3] = [
     "activemq.subscriptionName",
@@ -96,7 +95,7 @@ fn prefetch(frame: &Frame, ack: AckMode) -> Result<u32, Refusal> {
     if prefetch == 0 {
         return Err(Refusal::invalid("activemq.prefetchSize must be at least 1"));
     }
-    Ok(prefetch.min(MAX_PREFETCH))
+    Ok(prefetch)
 }
 
 /// A wish that is not understood is refused: the client would count on it otherwise.

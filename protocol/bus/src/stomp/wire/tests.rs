@@ -16,8 +16,7 @@ const PATIENT: StallLimits = StallLimits {
     write: HOUR,
 };
 
-/// A peer that beats exactly in its interval, give or take two fifths of it, is never given up; this side
-/// beats twice as often as it must.
+/// A peer is given up when it was silent for two of its intervals; this side beats twice as often as it must.
 #[tokio::test]
 async fn intervals() {
     let (mut wire, _peer) = pair(PATIENT);
