@@ -64,8 +64,9 @@ impl Bus {
     /// Waits until the connection stands.
     ///
     /// # Errors
-    /// [`BusError::Unreachable`] naming the address if the deadline passes before that; what the bus said if it
-    /// refuses the connection for good.
+    /// If the deadline passes before that: [`BusError::Unreachable`] naming the address, or what the bus said when
+    /// it last refused the connection. [`Bus::state`] tells whether it is refused for good; if it is not, the
+    /// handle goes on trying.
     pub async fn ready(&self, deadline: Duration) -> Result<(), BusError> {
         forward!(self, client => client.ready(deadline).await)
     }
@@ -94,7 +95,21 @@ impl Bus {
 
     /// As [`Bus::publish_all`], but tells of each message, in the same order, what came of it.
     pub async fn publish_each(&self, messages: Vec<Outgoing>) -> Vec<Result<(), BusError>> {
-        forward!(self, client => client.publish_each(messages).await)
+        let mut results: Vec<_> = messages.iter().map(|it| self.check(it)).collect();
+        let fit = messages.into_iter().zip(&results);
+        let fit = fit.filter_map(|(message, checked)| checked.is_ok().then_some(message));
+        let fit = fit.collect();
+        let sent = forward!(self, client => client.publish_each(fit).await);
+        for (result, sent) in results.iter_mut().filter(|it| it.is_ok()).zip(sent) {
+            *result = sent;
+        }
+        results
+    }
+
+    /// Refuses what a bus would answer by closing the connection.
+    fn check(&self, message: &Outgoing) -> Result<(), BusError> {
+        message.check()?;
+        forward!(self, client => client.check(message))
     }
 
     /// Subscribes; returns when the subscription exists, so that whatever is sent afterwards arrives.
@@ -152,7 +167,20 @@ impl Bus {
     }
 
     async fn commit(&self, sends: Vec<Outgoing>, acks: Vec<AckHandle>) -> Result<(), BusError> {
+        if let Err(error) = sends.iter().try_for_each(|message| self.check(message)) {
+            self.give_back(acks).await;
+            return Err(error);
+        }
         forward!(self, client => client.commit(sends, acks).await)
+    }
+
+    /// Gives back what a transaction that can't be would have acknowledged: it comes again after a pause.
+    async fn give_back(&self, acks: Vec<AckHandle>) {
+        for handle in acks {
+            if let Err(error) = self.nack(handle).await {
+                tracing::debug!(%error, "a delivery could not be given back");
+            }
+        }
     }
 }
 

@@ -5,10 +5,34 @@ use std::{fmt, num::ParseIntError, str::FromStr};
 use bytes::Bytes;
 use pillarbox_messages::Destination;
 
+use crate::error::BusError;
+
 /// The priority of a message that names none.
 pub(crate) const DEFAULT_PRIORITY: u8 = 4;
 /// The highest priority.
 pub(crate) const MAX_PRIORITY: u8 = 9;
+
+/// The longest correlation id, in bytes.
+const MAX_CORRELATION_ID: usize = 255;
+
+/// Refuses a number that is no priority.
+pub(crate) fn check_priority(priority: u8) -> Result<(), BusError> {
+    if priority > MAX_PRIORITY {
+        return Err(BusError::invalid("a priority is 0 to 9"));
+    }
+    Ok(())
+}
+
+/// Refuses a correlation id that is too long.
+pub(crate) fn check_correlation_id(id: Option<&str>) -> Result<(), BusError> {
+    if id.is_some_and(|id| id.len() > MAX_CORRELATION_ID) {
+        return Err(BusError::TooLarge {
+            what: "a correlation id".to_owned(),
+            limit: MAX_CORRELATION_ID as u64,
+        });
+    }
+    Ok(())
+}
 
 /// A message's identity, unique in its queue space for ever: `<boot>-<seq>`. Survives redelivery and moves.
 ///

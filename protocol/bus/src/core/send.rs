@@ -6,7 +6,7 @@ use pillarbox_messages::DestinationKind;
 
 use super::{
     Core, Counters,
-    message::{MAX_PRIORITY, MessageId, NewMessage, QueuedMessage, Reason},
+    message::{MessageId, NewMessage, QueuedMessage, Reason, check_correlation_id, check_priority},
     queue::{Held, QueueKind, State},
     unit::{Entry, Place, QueueId},
 };
@@ -15,9 +15,6 @@ use crate::{
     error::BusError,
     spelling,
 };
-
-/// The longest correlation id, in bytes.
-const MAX_CORRELATION_ID: usize = 255;
 
 /// What became of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,19 +60,8 @@ impl Core {
                 limit: self.limits.message_bytes,
             });
         }
-        if message.priority > MAX_PRIORITY {
-            return Err(BusError::invalid("a priority is 0 to 9"));
-        }
-        if message
-            .correlation_id
-            .as_ref()
-            .is_some_and(|id| id.len() > MAX_CORRELATION_ID)
-        {
-            return Err(BusError::TooLarge {
-                what: "a correlation id".to_owned(),
-                limit: MAX_CORRELATION_ID as u64,
-            });
-        }
+        check_priority(message.priority)?;
+        check_correlation_id(message.correlation_id.as_deref())?;
         match (message.expires_at, message.not_before) {
             (Some(expires), Some(from)) if expires <= from => Err(BusError::invalid(
                 "the message would expire before it may be delivered",

@@ -115,6 +115,36 @@ async fn a_message_goes_through_a_queue_with_everything_on_it() {
     broker.shutdown().await;
 }
 
+/// As over STOMP.
+#[tokio::test]
+async fn what_no_bus_takes_is_refused_alone_and_gives_its_deliveries_back() {
+    let directory = TempDir::new().unwrap();
+    let broker = broker(&directory).await;
+    let bus = bus(&broker, "a");
+    let work = || persistent(Destination::queue("work"), "work");
+    let mut forged = work();
+    let reason = ("q-reason".to_owned(), "expired".to_owned());
+    forged.properties.push(reason);
+    let results = bus.publish_each(vec![work(), forged.clone(), work()]).await;
+    let taken: Vec<bool> = results.iter().map(Result::is_ok).collect();
+    assert_eq!(taken, [true, false, true], "{results:?}");
+    let mut subscription = bus
+        .subscribe(request(Destination::queue("work")))
+        .await
+        .unwrap();
+    let mut transaction = bus.transaction();
+    transaction.ack(next(&mut subscription).await);
+    transaction.send(forged);
+    assert_eq!(transaction.commit().await.unwrap_err().name(), "INVALID");
+    next(&mut subscription).await.ack().await.unwrap();
+    // The first one, again.
+    let again = next(&mut subscription).await;
+    assert_eq!(again.message.backout_count, 1);
+    again.ack().await.unwrap();
+    assert_eq!(broker.stats().messages, 0);
+    broker.shutdown().await;
+}
+
 #[tokio::test]
 async fn several_messages_share_one_sync() {
     let directory = TempDir::new().unwrap();

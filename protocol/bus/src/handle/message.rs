@@ -6,6 +6,11 @@ use bytes::Bytes;
 use pillarbox_messages::Destination;
 
 pub use crate::embedded::connection::AckMode;
+use crate::{
+    core::message::{DEFAULT_PRIORITY, check_correlation_id, check_priority},
+    error::BusError,
+    stomp::destination::check_destination,
+};
 
 /// Who connects.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,9 +55,74 @@ impl Outgoing {
             correlation_id: None,
             reply_to: None,
             group: None,
-            priority: crate::core::message::DEFAULT_PRIORITY,
+            priority: DEFAULT_PRIORITY,
         }
     }
+}
+
+impl Outgoing {
+    /// Refuses what no bus takes: a destination, reply address or property without a fit name, a correlation id
+    /// that is too long, a priority that is none.
+    pub(crate) fn check(&self) -> Result<(), BusError> {
+        check_destination(&self.destination)?;
+        self.reply_to.as_ref().map_or(Ok(()), check_destination)?;
+        check_correlation_id(self.correlation_id.as_deref())?;
+        check_priority(self.priority)?;
+        self.properties
+            .iter()
+            .try_for_each(|(name, value)| check_property(name, value))
+    }
+}
+
+fn check_property(name: &str, value: &str) -> Result<(), BusError> {
+    let shown = name.escape_debug();
+    if name.is_empty() || name.contains('\0') || value.contains('\0') {
+        return Err(BusError::invalid(format!(
+            "property '{shown}' can't be a STOMP header"
+        )));
+    }
+    if TRANSPORT.contains(&name) || RESERVED.contains(&name) {
+        return Err(BusError::invalid(format!(
+            "property '{shown}' has the name of a header of the transport"
+        )));
+    }
+    Ok(())
+}
+
+/// Headers of a message that are the transport's, not the sender's: they are no properties.
+const TRANSPORT: [&str; 17] = [
+    "destination",
+    "subscription",
+    "message-id",
+    "ack",
+    "redelivered",
+    "persistent",
+    "priority",
+    "expires",
+    "timestamp",
+    "correlation-id",
+    "reply-to",
+    "JMSXGroupID",
+    "amq-msg-type",
+    "q-backout-count",
+    "q-delivery-count",
+    "q-client-id",
+    "q-ttl",
+];
+
+/// Further headers that no sender sets as a property: they are about the frame, or only the bus may say them.
+const RESERVED: [&str; 5] = [
+    "content-length",
+    "receipt",
+    "transaction",
+    "original-destination",
+    "q-reason",
+];
+
+/// What of a message's headers its receiver sees as properties.
+pub(crate) fn properties(mut headers: Vec<(String, String)>) -> Vec<(String, String)> {
+    headers.retain(|(name, _)| !TRANSPORT.contains(&name.as_str()));
+    headers
 }
 
 /// A message received.
@@ -112,7 +182,69 @@ pub enum BusState {
     /// Connected.
     Connected,
     /// Not connected, and it will not become better by trying.
-    Failed(crate::BusError),
+    Failed(BusError),
     /// Closed by this side.
     Closed,
+}
+
+#[cfg(test)]
+mod tests {
+    use pillarbox_messages::DestinationKind;
+
+    use super::*;
+
+    fn message() -> Outgoing {
+        Outgoing::new(Destination::topic("kim's desk"), "body")
+    }
+
+    #[test]
+    fn what_no_bus_takes_is_refused() {
+        let fit = |message: Outgoing| message.check().map_err(|error| error.name().to_owned());
+        let long = "x".repeat(256);
+        let temporary = |name| Destination::new(DestinationKind::TemporaryQueue, name);
+        assert_eq!(fit(message()), Ok(()));
+        for destination in [
+            Destination::queue("a,b"),
+            Destination::topic(&long),
+            temporary("a/b"),
+            temporary("1.2.a/b"),
+        ] {
+            let to = Outgoing {
+                destination: destination.clone(),
+                ..message()
+            };
+            assert_eq!(fit(to), Err("INVALID".to_owned()), "{destination}");
+            let reply_to = Outgoing {
+                reply_to: Some(destination.clone()),
+                ..message()
+            };
+            assert_eq!(fit(reply_to), Err("INVALID".to_owned()), "{destination}");
+        }
+        let correlated = |length| Outgoing {
+            correlation_id: Some("c".repeat(length)),
+            ..message()
+        };
+        assert_eq!(fit(correlated(255)), Ok(()));
+        assert_eq!(fit(correlated(256)), Err("LIMIT".to_owned()));
+        let of_priority = |priority| Outgoing {
+            priority,
+            ..message()
+        };
+        assert_eq!(fit(of_priority(9)), Ok(()));
+        assert_eq!(fit(of_priority(10)), Err("INVALID".to_owned()));
+    }
+
+    #[test]
+    fn properties_with_names_of_the_transports_headers_are_refused() {
+        for name in TRANSPORT.into_iter().chain(RESERVED).chain(["", "a\0"]) {
+            let mut message = message();
+            message.properties.push((name.to_owned(), "1".to_owned()));
+            assert_eq!(message.check().unwrap_err().name(), "INVALID", "{name:?}");
+        }
+        for name in ["org.bitrepository.messages.type", "x", "Priority"] {
+            let mut message = message();
+            message.properties.push((name.to_owned(), "1".to_owned()));
+            assert_eq!(message.check(), Ok(()), "{name}");
+        }
+    }
 }

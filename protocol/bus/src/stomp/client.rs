@@ -49,7 +49,8 @@ pub struct StompOptions {
     pub addresses: Vec<String>,
     /// In what interval either side lets the other hear that it is alive.
     pub heart_beat: Duration,
-    /// How long one attempt to connect may take, the bus's answer included.
+    /// How long one attempt to connect may take, the bus's answer included. Later a frame that was begun may stand
+    /// still for three times as long, and what is to be written for six times as long.
     pub connect_timeout: Duration,
     /// How long a volatile message may wait for the bus before its sender is told that it failed.
     pub volatile_timeout: Duration,
@@ -206,6 +207,11 @@ impl Client {
         self.state.clone()
     }
 
+    /// Refuses what could never be sent.
+    pub(crate) fn check(&self, message: &Outgoing) -> Result<(), BusError> {
+        encode::check_size(message, &self.options.limits)
+    }
+
     pub(crate) async fn publish_each(&self, messages: Vec<Outgoing>) -> Vec<Result<(), BusError>> {
         let mut answers = Vec::with_capacity(messages.len());
         for message in messages {
@@ -226,7 +232,6 @@ impl Client {
         &self,
         message: Outgoing,
     ) -> Result<oneshot::Receiver<Result<(), BusError>>, BusError> {
-        encode::check_send(&message, &self.options.limits)?;
         let permit = self.permit(&message).await?;
         let (answer, answered) = oneshot::channel();
         self.request(Request::Publish {
@@ -320,26 +325,12 @@ impl Client {
         sends: Vec<Outgoing>,
         acks: Vec<AckHandle>,
     ) -> Result<(), BusError> {
-        let check = |message| encode::check_send(message, &self.options.limits);
-        if let Err(error) = sends.iter().try_for_each(check) {
-            self.give_back(acks).await;
-            return Err(error);
-        }
         self.ask(|answer| Request::Commit {
             sends,
             acks,
             answer,
         })
         .await
-    }
-
-    /// Gives back what a transaction that can't be would have acknowledged: it comes again after a pause.
-    async fn give_back(&self, acks: Vec<AckHandle>) {
-        for handle in acks {
-            if let Err(error) = self.nack(handle).await {
-                tracing::debug!(%error, "a delivery could not be given back");
-            }
-        }
     }
 
     pub(crate) async fn close(&self) -> Result<(), BusError> {

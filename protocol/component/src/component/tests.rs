@@ -4,7 +4,8 @@ use pillarbox_bus::{
     AckMode, Broker, BrokerOptions, ClientTemplates, ConnectOptions, SubscribeRequest, Subscription,
 };
 use pillarbox_messages::{
-    AlarmCode, FileId, IdentifyPillarsForGetFileRequest, clock::SystemClock, properties,
+    AlarmCode, DestinationKind, FileId, IdentifyPillarsForGetFileRequest, clock::SystemClock,
+    properties,
 };
 use tempfile::TempDir;
 

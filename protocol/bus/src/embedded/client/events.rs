@@ -13,6 +13,7 @@ use crate::{
     handle::{
         BusState, Incoming,
         delivery::{AckHandle, AckId, Arrival},
+        message::properties,
     },
 };
 
@@ -123,7 +124,7 @@ fn incoming(
     redelivered: bool,
     (delivery_count, backout_count): (u32, u32),
 ) -> Incoming {
-    let mut properties = message.headers.clone();
+    let mut properties = properties(message.headers.clone());
     if let Some(original) = &message.original_destination {
         properties.push(("original-destination".to_owned(), original.clone()));
     }

@@ -3,29 +3,11 @@
 use pillarbox_messages::Destination;
 
 use crate::{
-    error::BusError, handle::Incoming, handle::delivery::AckId, spelling, stomp::frame::Frame,
+    error::BusError,
+    handle::{Incoming, delivery::AckId, message::properties},
+    spelling,
+    stomp::frame::Frame,
 };
-
-/// Headers that are the transport's, not the sender's.
-const TRANSPORT: [&str; 17] = [
-    "destination",
-    "subscription",
-    "message-id",
-    "ack",
-    "redelivered",
-    "persistent",
-    "priority",
-    "expires",
-    "timestamp",
-    "correlation-id",
-    "reply-to",
-    "JMSXGroupID",
-    "amq-msg-type",
-    "q-backout-count",
-    "q-delivery-count",
-    "q-client-id",
-    "q-ttl",
-];
 
 /// A MESSAGE, and the name to acknowledge it by. `subscribed` is where it must have come from if its own
 /// spelling of that is unknown.
@@ -51,11 +33,6 @@ pub(super) fn message(frame: Frame, subscribed: &Destination) -> (Incoming, AckI
         body: frame.body,
     };
     (incoming, ack)
-}
-
-fn properties(mut headers: Vec<(String, String)>) -> Vec<(String, String)> {
-    headers.retain(|(name, _)| !TRANSPORT.contains(&name.as_str()));
-    headers
 }
 
 /// What an ERROR frame says. `destination` is what the frame it answers was about, if that is known.

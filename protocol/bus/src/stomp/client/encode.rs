@@ -9,8 +9,8 @@ use crate::{
     handle::{Outgoing, SubscribeRequest},
     stomp::{
         codec::FrameLimits,
-        destination::{check_name, to_wire},
-        frame::{FrameWriter, StompCommand},
+        destination::to_wire,
+        frame::{FrameWriter, StompCommand, escaped_length},
     },
 };
 
@@ -26,7 +26,7 @@ pub(super) struct SendContext<'a> {
     pub(super) ttl: Option<Duration>,
 }
 
-/// SEND. Transport headers come first, so that no property can take their place.
+/// SEND. No property is named as a transport header: see [`Outgoing::check`].
 pub(super) fn send(out: &mut BytesMut, message: &Outgoing, context: SendContext<'_>) {
     let mut frame = FrameWriter::new(out, StompCommand::Send);
     frame.header("destination", &to_wire(&message.destination));
@@ -129,18 +129,11 @@ fn receipt(frame: &mut FrameWriter<'_>, receipt: Option<u64>) {
     }
 }
 
-/// Refuses what a bus would answer by closing the connection.
-pub(super) fn check_send(message: &Outgoing, limits: &FrameLimits) -> Result<(), BusError> {
-    check_name(message.destination.name(), &to_wire(&message.destination))?;
+/// Refuses what is larger than the frames that are sent here.
+pub(super) fn check_size(message: &Outgoing, limits: &FrameLimits) -> Result<(), BusError> {
     within("the message body", message.body.len(), limits.body)?;
     let mut head = 0;
     for (name, value) in &message.properties {
-        if name.is_empty() || name.contains('\0') || value.contains('\0') {
-            let name = name.escape_debug();
-            return Err(BusError::invalid(format!(
-                "property '{name}' can't be a STOMP header"
-            )));
-        }
         let line = escaped_length(name) + 1 + escaped_length(value);
         within(&format!("property '{name}'"), line, limits.header_line)?;
         head += line + 1;
@@ -168,12 +161,4 @@ fn within(what: &str, length: usize, limit: usize) -> Result<(), BusError> {
         });
     }
     Ok(())
-}
-
-fn escaped_length(text: &str) -> usize {
-    text.len()
-        + text
-            .bytes()
-            .filter(|byte| matches!(byte, b'\\' | b'\r' | b'\n' | b':'))
-            .count()
 }

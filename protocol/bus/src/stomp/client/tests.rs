@@ -530,7 +530,7 @@ async fn what_nobody_waits_for_is_not_sent() {
 }
 
 #[tokio::test]
-async fn a_silent_bus_is_left_and_a_beating_one_is_not() {
+async fn a_client_beats_and_leaves_a_silent_bus() {
     let (listener, mut options) = listen().await;
     options.heart_beat = Duration::from_millis(200);
     let bus = connect(options);

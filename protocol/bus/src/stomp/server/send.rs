@@ -6,7 +6,7 @@ use pillarbox_messages::Destination;
 
 use super::refusal::Refusal;
 use crate::{
-    core::message::MAX_PRIORITY,
+    core::message::check_priority,
     embedded::connection::NewMessage,
     error::BusError,
     spelling,
@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Headers that only the bus sets, or that are about the frame and not the message.
-const STRIPPED: [&str; 11] = [
+const STRIPPED: [&str; 13] = [
     "message-id",
     "subscription",
     "ack",
@@ -25,7 +25,9 @@ const STRIPPED: [&str; 11] = [
     "q-backout-count",
     "q-delivery-count",
     "q-client-id",
+    "q-reason",
     "q-unroutable",
+    "original-destination",
 ];
 /// Requests to the bus that this one can't fulfil. Better refused than forgotten.
 const UNSUPPORTED: [&str; 8] = [
@@ -56,9 +58,7 @@ pub(super) fn read(
             "persistent" => message.persistent = Some(boolean(&name, &value)?),
             "priority" => {
                 let priority: u8 = number(&name, &value)?;
-                if priority > MAX_PRIORITY {
-                    return Err(Refusal::invalid("priority is a number from 0 to 9"));
-                }
+                check_priority(priority)?;
                 message.priority = priority;
             }
             "expires" => earliest(&mut message, number(&name, &value)?),
@@ -145,6 +145,8 @@ mod tests {
             .with("receipt", "7")
             .with("amq-msg-type", "text")
             .with("JMSXUserID", "somebody")
+            .with("q-reason", "expired")
+            .with("original-destination", "/queue/elsewhere")
             .with("a", "2");
         let message = read(frame, 0, own).unwrap();
         let names: Vec<_> = message
