@@ -13,6 +13,7 @@
 
 mod bare;
 mod large;
+mod listing;
 mod process;
 mod puts;
 mod rounds;
@@ -30,11 +31,12 @@ fn main() {
     {
         return puts::put_some(count.parse().expect("a number"));
     }
-    let all: [(&str, fn()); 4] = [
+    let all: [(&str, fn()); 5] = [
         ("xml", xml::run),
         ("puts", puts::run),
         ("large", large::run),
         ("process", process::run),
+        ("listing", listing::run),
     ];
     for (name, run) in all {
         if asked.is_empty() || asked.iter().any(|word| word == name) {
