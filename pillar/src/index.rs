@@ -199,25 +199,27 @@ impl Index {
         file_id: &FileId,
     ) -> Result<Option<FileRow>, IndexError> {
         let (collection, file_id) = (collection.clone(), file_id.clone());
-        self.read(move |connection| reader::find(connection, &collection, &file_id))
+        self.0
+            .readers
+            .look_up(move |connection| reader::find(connection, &collection, &file_id))
             .await
     }
 
     /// What is known before an operation on a file is performed: how the same operation ended, if it was done,
-    /// the file's row, and what has not come to its end. One look, since every look costs a thread's turn.
+    /// the file's row, and what has not come to its end. One look, so that all is of the same time.
     ///
     /// # Errors
     /// The database fails.
     pub async fn prior(&self, key: &OperationKey) -> Result<Prior, IndexError> {
         let key = key.clone();
-        self.read(move |connection| {
+        let look = move |connection: &rusqlite::Connection| {
             Ok(Prior {
                 done: reader::remembered_response(connection, &key)?,
                 row: reader::find(connection, &key.collection, &key.file_id)?,
                 open: open_operations::of_file(connection, &key)?.map(Box::new),
             })
-        })
-        .await
+        };
+        self.0.readers.look_up(look).await
     }
 
     /// Files in the order in which they were stored; bounds are inclusive.

@@ -7,7 +7,10 @@ use std::{
 
 use pillarbox_messages::{CollectionId, FileId};
 use rusqlite::{Connection, OptionalExtension, params};
-use tokio::sync::Semaphore;
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    sync::Semaphore,
+};
 
 use super::{
     AuditEvent, FileRow, IndexError, ListQuery, OperationKey, PAGE_MAX, Page, Position, Remembered,
@@ -30,6 +33,24 @@ impl Readers {
             permits: Arc::new(Semaphore::new(READERS)),
             idle,
         })
+    }
+
+    /// Runs a query that looks at a few pages only. As a rule they are in memory, and the way to another thread and
+    /// back would take longer than the query; so it stays on this thread, whose other tasks move elsewhere meanwhile.
+    pub(super) async fn look_up<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, IndexError> {
+        if Handle::current().runtime_flavor() != RuntimeFlavor::MultiThread {
+            return self.read(query).await;
+        }
+        let permit = self.permits.acquire().await;
+        let permit = permit.map_err(|_| IndexError::Closed)?;
+        let connection = lock(&self.idle).pop().ok_or(IndexError::Closed)?;
+        let result = tokio::task::block_in_place(|| query(&connection));
+        lock(&self.idle).push(connection);
+        drop(permit);
+        Ok(result?)
     }
 
     /// Runs a query on a blocking thread.
