@@ -369,7 +369,8 @@ async fn report(context: &Context, request: &Message, answer: Answer) {
         collection,
         request.file_id(),
     );
-    context.component.alarms().raise(alarm).await;
+    let alarms = context.component.alarms();
+    alarms.raise_about(alarm, Some(&header.from)).await;
 }
 
 async fn acknowledge(delivery: Delivery) {

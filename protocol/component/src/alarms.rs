@@ -5,8 +5,8 @@ mod table;
 
 use pillarbox_bus::Outgoing;
 use pillarbox_messages::{
-    Alarm, AlarmCode, AlarmMessage, CollectionId, CorrelationId, Destination, FileId, Header,
-    ProtocolVersion, Timestamp,
+    Alarm, AlarmCode, AlarmMessage, CollectionId, ComponentId, CorrelationId, Destination, FileId,
+    Header, ProtocolVersion, Timestamp,
 };
 use pillarbox_settings::AlarmLevel;
 use sha2::{Digest as _, Sha256};
@@ -97,6 +97,12 @@ impl AlarmSender {
     /// collection's alarm destinations, one about none to those of every collection that the component
     /// serves, everywhere with the same correlation id. Never fails: an alarm that can't be sent is logged.
     pub async fn raise(&self, request: AlarmRequest) -> Raised {
+        self.raise_about(request, None).await
+    }
+
+    /// As [`AlarmSender::raise`], about a message of this sender: one sender's bad messages don't hold back the
+    /// alarms about those of others.
+    pub async fn raise_about(&self, request: AlarmRequest, sender: Option<&ComponentId>) -> Raised {
         if request.level < self.component.alarm_level() {
             info!(
                 code = request.code.as_str(),
@@ -109,7 +115,7 @@ impl AlarmSender {
             return Raised::BelowLevel;
         }
         if request.is_limited() {
-            match self.component.admit(&request) {
+            match self.component.admit(&request, sender) {
                 Admission::HoldBack => {
                     debug!(text = request.text, "alarm held back");
                     return Raised::HeldBack;

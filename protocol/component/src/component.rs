@@ -283,7 +283,10 @@ impl Component {
             collection: rejection.collection_id.clone().filter(|id| self.serves(id)),
             file: None,
         };
-        let raised = self.alarms().raise(request).await;
+        let raised = self
+            .alarms()
+            .raise_about(request, rejection.from.as_ref())
+            .await;
         let correlation = rejection.correlation_id.as_ref().map(AsRef::as_ref);
         let from = rejection.from.as_ref().map(ComponentId::as_str);
         let collection = rejection.collection_id.as_ref().map(CollectionId::as_str);
@@ -301,13 +304,14 @@ impl Component {
         self.shared.options.alarm_level
     }
 
-    pub(crate) fn admit(&self, request: &AlarmRequest) -> Admission {
+    pub(crate) fn admit(&self, request: &AlarmRequest, sender: Option<&ComponentId>) -> Admission {
         let now = self.clock().now_ms();
+        let sender = sender.map(ComponentId::as_str);
         self.shared
             .limiter
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .admit(request, now)
+            .admit(request, sender, now)
     }
 }
 

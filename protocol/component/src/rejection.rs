@@ -85,8 +85,11 @@ impl Rejection {
     /// The alarm that such a message is worth.
     #[must_use]
     pub const fn alarm_code(&self) -> AlarmCode {
-        match self.reason {
+        match &self.reason {
             RejectionReason::Version(_) => AlarmCode::InvalidMessageVersion,
+            RejectionReason::Format(error) if error.reason.is_about_version() => {
+                AlarmCode::InvalidMessageVersion
+            }
             _ => AlarmCode::InvalidMessage,
         }
     }

@@ -121,7 +121,15 @@ pub enum DecodeReason {
     /// A required attribute is absent.
     #[error("attribute '{0}' is missing")]
     MissingAttribute(&'static str),
-    /// Text (or an attribute's value) that its type does not allow.
+    /// `version` or `minVersion` is no number of a version.
+    #[error("attribute '{attribute}' is '{text}', which is no protocol version")]
+    BadVersion {
+        /// Which of the two.
+        attribute: &'static str,
+        /// Its value, cut after [`DecodeReason::SHOWN_CHARACTERS`] characters.
+        text: Box<str>,
+    },
+    /// Text that its type does not allow.
     #[error("'{text}' is not {expected}")]
     BadValue {
         /// The text, cut after [`DecodeReason::SHOWN_CHARACTERS`] characters.
@@ -134,6 +142,13 @@ pub enum DecodeReason {
 impl DecodeReason {
     /// How many characters of a bad value an error repeats.
     pub const SHOWN_CHARACTERS: usize = 120;
+
+    /// Whether the document does not say which protocol version it is of.
+    #[must_use]
+    pub const fn is_about_version(&self) -> bool {
+        // No other attributes are required.
+        matches!(self, Self::BadVersion { .. } | Self::MissingAttribute(_))
+    }
 
     pub(crate) fn bad_value(text: &str, expected: &'static str) -> Box<Self> {
         Box::new(Self::BadValue {

@@ -289,11 +289,12 @@ impl Message {
             .name
             .parse()
             .map_err(|_: UnknownValue| Box::new(DecodeReason::UnknownRoot(shown(&root.name))))?;
-        let version = ProtocolVersion {
-            version: root.version,
-            min_version: root.min_version,
-        };
+        let version = root.version.as_ref().copied().unwrap_or_default();
         let header = Header::read(reader, version)?;
+        // Later, so that whoever is told of it is known.
+        if let Err(fault) = root.version {
+            return Err(reader.fail(fault));
+        }
         let message = Self::read_body(kind, reader, header)?;
         reader.finish()?;
         Ok(message)

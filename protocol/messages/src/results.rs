@@ -224,10 +224,7 @@ impl ResultDocument {
 
     fn read(reader: &mut Reader<'_>) -> Read<Self> {
         let root = reader.root(xml::DATA)?;
-        let version = ProtocolVersion {
-            version: root.version,
-            min_version: root.min_version,
-        };
+        let version = root.version.map_err(|fault| reader.fail(fault))?;
         let document = Self::read_body(&root.name, reader, version)?;
         reader.finish()?;
         Ok(document)

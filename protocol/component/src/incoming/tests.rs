@@ -274,27 +274,54 @@ fn what_can_be_known_of_a_refused_message_is() {
 }
 
 #[test]
-fn versions() {
+fn a_message_is_accepted_if_both_sides_are_new_enough_for_the_other() {
     let with = |version: &str, minimum: &str| {
-        let text = request(None, None).to_xml();
+        let text = request(None, Some("books")).to_xml();
         let new = format!("version=\"{version}\" minVersion=\"{minimum}\"");
         read(&text.replace("version=\"31\" minVersion=\"24\"", &new), &[])
     };
-    for version in ["24", "31", "33", "99"] {
-        assert!(with(version, "24").is_ok(), "{version}");
-    }
-    for (version, minimum) in [("23", "20"), ("99", "32")] {
-        let rejection = with(version, minimum).unwrap_err();
-        assert_eq!(rejection.alarm_code(), AlarmCode::InvalidMessageVersion);
-        assert!(rejection.answerable().is_some());
-        assert!(rejection.message.is_some());
-    }
-    for version in ["", "x", "-1"] {
+    for (version, minimum, accepted) in [
+        ("23", "20", false),
+        ("24", "24", true),
+        ("31", "24", true),
+        ("33", "24", true),
+        ("33", "31", true),
+        ("33", "32", false),
+        ("99", "24", true),
+        ("99", "99", false),
+        ("", "24", false),
+        ("x", "24", false),
+        ("-1", "24", false),
+        ("0", "0", false),
+        ("31", "", false),
+        ("31", "x", false),
+    ] {
+        let result = with(version, minimum);
+        assert_eq!(result.is_ok(), accepted, "{version}, {minimum}");
+        let Err(rejection) = result else { continue };
+        let code = rejection.alarm_code();
         assert_eq!(
-            with(version, "24").unwrap_err().alarm_code(),
-            AlarmCode::InvalidMessage
+            code,
+            AlarmCode::InvalidMessageVersion,
+            "{version}, {minimum}"
         );
+        let kind = rejection.answerable();
+        assert_eq!(
+            kind,
+            Some(MessageType::IdentifyPillarsForGetFileRequest),
+            "{version}, {minimum}"
+        );
+        let collection = rejection.collection_id.as_ref().map(AsRef::as_ref);
+        assert_eq!(collection, Some("books"));
     }
+    let without = request(None, None).to_xml().replace(" version=\"31\"", "");
+    let rejection = read(&without, &[]).unwrap_err();
+    assert_eq!(rejection.alarm_code(), AlarmCode::InvalidMessageVersion);
+    assert!(
+        rejection.alarm_text().contains("'version'"),
+        "{}",
+        rejection.alarm_text()
+    );
 }
 
 #[test]

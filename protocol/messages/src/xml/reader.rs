@@ -18,6 +18,7 @@ use super::{ELEMENTS, characters, content::Content, declaration};
 use crate::{
     error::{DecodeError, DecodeReason, Expected, shown},
     limits::MAX_NAMESPACES,
+    version::ProtocolVersion,
 };
 
 /// What reading gives: the place of a fault is the reader's state at that time.
@@ -59,10 +60,14 @@ impl Start<'_> {
 pub(crate) struct Root {
     /// Local name.
     pub(crate) name: String,
-    /// Attribute `version`.
-    pub(crate) version: u64,
-    /// Attribute `minVersion`.
-    pub(crate) min_version: u64,
+    /// Attributes `version` and `minVersion`.
+    pub(crate) version: Result<ProtocolVersion, Fault>,
+}
+
+/// Something wrong that need not end the reading at once; see [`Reader::fail`].
+pub(crate) struct Fault {
+    reason: Box<DecodeReason>,
+    offset: u64,
 }
 
 impl<'x> Reader<'x> {
@@ -121,12 +126,18 @@ impl<'x> Reader<'x> {
         let name = start.local_name().as_ref().to_owned();
         self.known.root = Some(shown(&name).into());
         self.check_namespace(&start, namespace)?;
-        let (version, min_version) = self.versions(&start)?;
+        let offset = self.offset;
+        let version = self.versions(&start)?;
         Ok(Root {
             name,
-            version,
-            min_version,
+            version: version.map_err(|reason| Fault { reason, offset }),
         })
+    }
+
+    /// Ends the reading with a fault of the root, with what was read meanwhile.
+    pub(crate) fn fail(&mut self, fault: Fault) -> Box<DecodeReason> {
+        self.offset = fault.offset;
+        fault.reason
     }
 
     /// Checks that the root ends here and nothing follows it.

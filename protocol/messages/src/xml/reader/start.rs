@@ -11,26 +11,28 @@ use super::{Read, Reader};
 use crate::{
     error::{DecodeReason, shown},
     limits::MAX_ATTRIBUTES,
-    xml::{SCHEMA_INSTANCE, characters, tag::Attributes, value::parse},
+    version::ProtocolVersion,
+    xml::{SCHEMA_INSTANCE, characters, tag::Attributes, value::Value},
 };
 
 impl Reader<'_> {
-    /// The root's `version` and `minVersion`.
-    pub(super) fn versions(&self, start: &BytesStart<'_>) -> Read<(u64, u64)> {
-        let (mut version, mut min_version) = (None, None);
+    /// The root's `version` and `minVersion`, or what is wrong with them; an error is one of the tag.
+    pub(super) fn versions(&self, start: &BytesStart<'_>) -> Read<Read<ProtocolVersion>> {
+        let (mut version, mut min_version) = (missing("version"), missing("minVersion"));
         self.each_attribute(start, |name, text| {
             match name {
-                "version" => version = Some(parse::<NonZeroU64>(text)?.get()),
-                "minVersion" => min_version = Some(parse(text)?),
+                "version" => version = number("version", text).map(NonZeroU64::get),
+                "minVersion" => min_version = number("minVersion", text),
                 _ => return Ok(false),
             }
             Ok(true)
         })?;
-        let missing = |name| Box::new(DecodeReason::MissingAttribute(name));
-        Ok((
-            version.ok_or_else(|| missing("version"))?,
-            min_version.ok_or_else(|| missing("minVersion"))?,
-        ))
+        Ok(version.and_then(|version| {
+            Ok(ProtocolVersion {
+                version,
+                min_version: min_version?,
+            })
+        }))
     }
 
     /// Refuses attributes other than namespace declarations and schema hints.
@@ -101,4 +103,15 @@ impl Reader<'_> {
             )))),
         }
     }
+}
+
+fn missing<T>(attribute: &'static str) -> Read<T> {
+    Err(Box::new(DecodeReason::MissingAttribute(attribute)))
+}
+
+fn number<T: Value>(attribute: &'static str, text: &str) -> Read<T> {
+    T::from_text(text).ok_or_else(|| {
+        let text = shown(text);
+        Box::new(DecodeReason::BadVersion { attribute, text })
+    })
 }
