@@ -153,12 +153,14 @@ fn versions_of_another_time() {
     let whole = Whole::start(&["north"]);
     let mut peer = RawPeer::connect(whole.site.bus_port, "peer");
     for (number, (version, minimum, fits)) in [
-        (31, 24, true),
-        (33, 24, true),
-        (1000, 31, true),
-        (24, 1, true),
-        (33, 32, false),
-        (23, 1, false),
+        ("31", "24", true),
+        ("33", "24", true),
+        ("99", "31", true),
+        ("24", "1", true),
+        ("33", "32", false),
+        ("23", "1", false),
+        ("", "24", false),
+        ("31", "x", false),
     ]
     .into_iter()
     .enumerate()
@@ -253,6 +255,8 @@ fn answers_to_places_that_are_not_there() {
         "topic://books",
         "temporary-queue://gone",
         "topic://books.client.",
+        "topic://a,b",
+        "queue://a/b",
     ]
     .into_iter()
     .enumerate()

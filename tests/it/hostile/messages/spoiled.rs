@@ -150,13 +150,13 @@ const BYTES: &[Way] = &[
 ];
 
 const ATTRIBUTES: &[Way] = &[
-    ("no version", Unknown, |good| {
+    ("no version", Known, |good| {
         good.first(" version=\"31\"", "")
     }),
-    ("a version in words", Unknown, |good| {
+    ("a version in words", Known, |good| {
         good.first("\"31\"", "\"newest\"")
     }),
-    ("a version of nothing", Unknown, |good| {
+    ("a version of nothing", Known, |good| {
         good.first("\"31\"", "\"0\"")
     }),
 ];
