@@ -15,21 +15,30 @@
 //!
 //! These are two syncs; a folder that is new to this process costs one more, once.
 //!
+//! A replace has the old version linked to `retainDir` before step 3, and that name synced; its step 3 is a
+//! rename over the place, so that at every instant one whole version stands there. A delete links and syncs
+//! likewise, then unlinks the place and syncs its directory.
+//!
 //! # What a crash leaves
 //!
 //! Temporary files, which start-up removes; or a file at its place without a row in the index, if the
 //! crash came between steps 4 and the commit. Nobody was promised the latter, so the next put of the
 //! same id replaces it atomically ([`Leftover::Replace`]) with its own verified bytes. A row without a
-//! file can't come from a crash, since the row is committed after step 4.
+//! file can't come from a crash, since the row is committed after step 4, and since a delete has an open
+//! operation in the index, as a replace has, from before its first name until its commit:
+//! [`settle`](Archive::settle) makes up for either.
 //!
-//! # One put
+//! # One put, one replace, one delete
 //!
 //! ```text
 //! claim -> (is it in the index?) -> receive -> write* -> finish -> (checksums) -> publish -> (index)
+//! claim -> (is it in the index?) -> receive_version -> write* -> finish -> (checksums) -> stage
+//!       -> (open operation) -> replace -> (index)
+//! claim -> (is it in the index?) -> (open operation) -> remove -> (index) -> finish
 //! ```
 //!
 //! The [`Claim`] travels along, so that between the look into the index and the commit nobody else
-//! writes the same file: keep the [`Published`] until the row is committed.
+//! writes the same file: keep the [`Published`] or [`Removed`] until the row is committed.
 
 mod claims;
 pub(crate) mod disk;
@@ -37,6 +46,8 @@ mod error;
 mod folders;
 mod incoming;
 mod publish;
+mod remove;
+mod retained;
 mod shelf;
 mod space;
 
@@ -48,14 +59,17 @@ use std::{
     sync::Arc,
 };
 
-use pillarbox_messages::{ArchiveFileId, CollectionId};
+use pillarbox_messages::{ArchiveFileId, CollectionId, HexBinary};
 
 pub use self::{
     claims::Claim,
     error::{ArchiveError, NoSpace},
     incoming::{IncomingFile, ReceivedFile},
 };
-use self::{claims::Claims, error::Context, folders::Folders, shelf::Shelf, space::Space};
+use self::{
+    claims::Claims, disk::TempFile, error::Context, folders::Folders, retained::Retained,
+    shelf::Shelf, space::Space,
+};
 use crate::digests::{Checksums, Spec};
 
 /// What an archive is made of.
@@ -186,11 +200,36 @@ impl Archive {
         announced: u64,
         specs: Vec<Spec>,
     ) -> Result<IncomingFile, ArchiveError> {
+        self.receive_on(claim, None, announced, specs)
+    }
+
+    /// The same for a file that is to take another's place: if there is room it is received where that one stands,
+    /// so that the change is one rename.
+    ///
+    /// # Errors
+    /// [`ArchiveError::NoSpace`].
+    pub fn receive_version(
+        &self,
+        claim: Claim,
+        announced: u64,
+        specs: Vec<Spec>,
+    ) -> Result<IncomingFile, ArchiveError> {
+        let place = claim.standing()?.into_iter().next();
+        self.receive_on(claim, place.as_ref(), announced, specs)
+    }
+
+    fn receive_on(
+        &self,
+        claim: Claim,
+        preferred: Option<&Arc<Shelf>>,
+        announced: u64,
+        specs: Vec<Spec>,
+    ) -> Result<IncomingFile, ArchiveError> {
         let collection = &claim.collection;
-        let reservation = self
-            .0
-            .space
-            .reserve(&collection.id, &collection.shelves, announced)?;
+        let reservation =
+            self.0
+                .space
+                .reserve(&collection.id, &collection.shelves, preferred, announced)?;
         Ok(IncomingFile::new(claim, reservation, specs))
     }
 
@@ -206,11 +245,75 @@ impl Archive {
         leftover: Leftover,
     ) -> Result<Published, ArchiveError> {
         let inner = Arc::clone(&self.0);
-        blocking(move || received.publish(&inner.folders, leftover)).await
+        blocking(move || received.stage()?.place(&inner.folders, leftover)).await
     }
 
-    /// Takes a stored file away again, of which the index is certain not to know. That it can't be removed is
-    /// logged: it is then what a crash would have left.
+    /// Sees to it that a received file's bytes are on the disk, under a temporary name: what comes before a
+    /// [`replace`](Self::replace).
+    ///
+    /// # Errors
+    /// The disk refuses. The temporary file is gone then.
+    pub async fn stage(&self, received: ReceivedFile) -> Result<StagedFile, ArchiveError> {
+        blocking(move || received.stage()).await
+    }
+
+    /// Gives a staged file the place of the version that the index knows, which keeps a name in `retainDir`. At
+    /// every instant one of both stands there, whole. When this returns the change will outlast a power cut.
+    ///
+    /// Not cancel-safe: if the future is dropped, the file may be replaced nevertheless.
+    ///
+    /// # Errors
+    /// The disk refuses; [`settle`](Self::settle) finds out at which point.
+    pub async fn replace(&self, staged: StagedFile) -> Result<Published, ArchiveError> {
+        let inner = Arc::clone(&self.0);
+        blocking(move || staged.place(&inner.folders, Leftover::Supersede)).await
+    }
+
+    /// Takes a file away from its place; it keeps a name in `retainDir`. When this returns that will outlast a
+    /// power cut.
+    ///
+    /// Not cancel-safe: if the future is dropped, the file may be taken away nevertheless.
+    ///
+    /// # Errors
+    /// [`ArchiveError::NotFound`]; the disk refuses, and [`settle`](Self::settle) finds out at which point.
+    pub async fn remove(&self, claim: Claim) -> Result<Removed, ArchiveError> {
+        let inner = Arc::clone(&self.0);
+        blocking(move || claim.remove(&inner.folders)).await
+    }
+
+    /// Removes the folders that are empty without a removed file, once the index has no row of it.
+    pub async fn finish(&self, removed: Removed) {
+        let inner = Arc::clone(&self.0);
+        // A panic in there has been reported by the task.
+        _ = tokio::task::spawn_blocking(move || removed.claim.prune(&inner.folders)).await;
+    }
+
+    /// Puts a removed file back, whose row the index is certain to have still. That it can't be put back is logged.
+    pub async fn restore(&self, removed: Removed) {
+        // A panic in there has been reported by the task.
+        _ = tokio::task::spawn_blocking(move || removed.restore()).await;
+    }
+
+    /// Finds out from the disk whether a replace by what is `expected`, or a delete if nothing is, has happened. If
+    /// so it is made to last, otherwise nothing is left of it.
+    ///
+    /// # Errors
+    /// The disk refuses, or is not there.
+    pub async fn settle(
+        &self,
+        claim: Claim,
+        expected: Option<Expected>,
+    ) -> Result<(Claim, bool), ArchiveError> {
+        let inner = Arc::clone(&self.0);
+        blocking(move || {
+            let done = claim.settle(expected.as_ref(), &inner.folders)?;
+            Ok((claim, done))
+        })
+        .await
+    }
+
+    /// Takes a stored file away again, of which the index is certain not to know; what stood in its place is there
+    /// again. That it can't be removed is logged: it is then what a crash would have left.
     pub async fn retract(&self, published: Published) {
         let inner = Arc::clone(&self.0);
         // A panic in there has been reported by the task.
@@ -239,18 +342,12 @@ impl Archive {
 
 impl CollectionArchive {
     fn open_file(&self, id: &ArchiveFileId) -> Result<StoredFile, ArchiveError> {
-        for shelf in &self.shelves {
-            let place = shelf.place(id);
-            let file = match File::open(&place) {
-                Err(error) if is_absence(&error) => continue,
-                opened => opened.at("open", &place)?,
-            };
-            let metadata = file.metadata().at("look at", &place)?;
-            if metadata.is_file() {
-                return Ok(StoredFile {
-                    file,
-                    size: metadata.len(),
-                });
+        // Between the looks at two shelves a replace may have moved the file from one to the other.
+        for _ in 0..2 {
+            for shelf in &self.shelves {
+                if let Some(found) = shelf.open_file(id)? {
+                    return Ok(found);
+                }
             }
         }
         for shelf in &self.shelves {
@@ -258,6 +355,19 @@ impl CollectionArchive {
             shelf.check_present()?;
         }
         Err(ArchiveError::NotFound(id.as_str().into()))
+    }
+}
+
+impl Shelf {
+    fn open_file(&self, id: &ArchiveFileId) -> Result<Option<StoredFile>, ArchiveError> {
+        let place = self.place(id);
+        let file = match File::open(&place) {
+            Err(error) if is_absence(&error) => return Ok(None),
+            opened => opened.at("open", &place)?,
+        };
+        let metadata = file.metadata().at("look at", &place)?;
+        let size = metadata.len();
+        Ok(metadata.is_file().then_some(StoredFile { file, size }))
     }
 }
 
@@ -283,6 +393,40 @@ pub enum Leftover {
     /// Replace it atomically: the index, asked while the [`Claim`] was held, has no row for it or
     /// says that it is missing, so nobody was ever promised these bytes.
     Replace,
+    /// The same, since it is the version that the index knows, and its open operation is written down.
+    Supersede,
+}
+
+/// A received file whose bytes are on the disk, but not in the archive yet; dropped, it leaves nothing.
+#[derive(Debug)]
+pub struct StagedFile {
+    claim: Claim,
+    shelf: Arc<Shelf>,
+    temp: TempFile,
+    /// The configured directory that the file will be stored in.
+    pub directory: PathBuf,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Its checksums, by the specs given to [`Archive::receive_version`].
+    pub checksums: Checksums,
+}
+
+/// A file that was taken away. Keep it until the index knows: it holds the [`Claim`].
+#[derive(Debug)]
+pub struct Removed {
+    claim: Claim,
+    superseded: Vec<Retained>,
+}
+
+/// The bytes that a replace was to bring.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expected {
+    /// How many there are.
+    pub size: u64,
+    /// By which spec their checksum is computed.
+    pub spec: Spec,
+    /// That checksum.
+    pub checksum: HexBinary,
 }
 
 /// A file that was stored. Keep it until the index knows the file: it holds the [`Claim`].
@@ -296,6 +440,8 @@ pub struct Published {
     pub size: u64,
     /// Its checksums, by the specs given to [`Archive::receive`].
     pub checksums: Checksums,
+    /// What stood at its place before.
+    superseded: Vec<Retained>,
 }
 
 /// An archived file, opened for reading.

@@ -2,7 +2,7 @@
 
 use pillarbox_messages::{
     ArchiveFileId, ChecksumData, ChecksumSpec, CollectionId, ComponentId, FileId, Header,
-    ResponseCode,
+    HexBinary, ResponseCode,
 };
 
 use crate::{context::Context, digests::Spec, index::FileRow, refusal::Refusal};
@@ -55,9 +55,12 @@ pub(crate) fn given_checksum(
     given: Option<&ChecksumData>,
     required: bool,
     missing: ResponseCode,
-) -> Result<Option<(Spec, &ChecksumData)>, Refusal> {
+) -> Result<Option<(Spec, HexBinary)>, Refusal> {
     match given {
-        Some(data) => Ok(Some((spec(&data.checksum_spec)?, data))),
+        Some(data) => Ok(Some((
+            spec(&data.checksum_spec)?,
+            data.checksum_value.clone(),
+        ))),
         None if required => Err(Refusal::illegal_operation(
             missing,
             "the request gives no checksum",

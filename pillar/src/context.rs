@@ -11,7 +11,7 @@ use pillarbox_messages::{
 use pillarbox_settings::{AlarmLevel, PillarNode};
 
 use crate::{
-    archive::{Archive, ArchiveError, StoredFile},
+    archive::{Archive, ArchiveError, Claim, StoredFile},
     digests::Spec,
     index::{FileRow, Index},
     refusal::Refusal,
@@ -59,18 +59,53 @@ impl Context {
         collection: &CollectionId,
         row: &FileRow,
     ) -> Result<Option<StoredFile>, Refusal> {
-        // Stored under the pattern of its day: the built-in rules are what makes it a path.
-        let file = ArchiveFileId::new(&row.file_id, None)?;
-        match self.archive.open_file(collection, &file).await {
+        let file = archive_id(row)?;
+        let stored = self.open_file(collection, &file).await?;
+        if stored.is_none()
+            && let Ok(claim) = self.archive.claim(collection, &file)
+        {
+            // Whoever has the claim may be about to delete the file, or will find it missing.
+            self.miss(&claim, collection, row).await?;
+        }
+        Ok(stored)
+    }
+
+    /// The same for whoever has the right to change the file.
+    pub(crate) async fn open_claimed(
+        &self,
+        claim: &Claim,
+        collection: &CollectionId,
+        row: &FileRow,
+    ) -> Result<Option<StoredFile>, Refusal> {
+        let stored = self.open_file(collection, &archive_id(row)?).await?;
+        if stored.is_none() {
+            self.miss(claim, collection, row).await?;
+        }
+        Ok(stored)
+    }
+
+    async fn open_file(
+        &self,
+        collection: &CollectionId,
+        file: &ArchiveFileId,
+    ) -> Result<Option<StoredFile>, Refusal> {
+        match self.archive.open_file(collection, file).await {
             Ok(stored) => Ok(Some(stored)),
-            Err(ArchiveError::NotFound(id)) => {
-                if self.index.mark_missing(collection, row).await? {
-                    self.raise_missing(collection, id).await;
-                }
-                Ok(None)
-            }
+            Err(ArchiveError::NotFound(_)) => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+
+    async fn miss(
+        &self,
+        _claim: &Claim,
+        collection: &CollectionId,
+        row: &FileRow,
+    ) -> Result<(), Refusal> {
+        if self.index.mark_missing(collection, row).await? {
+            self.raise_missing(collection, row.file_id.clone()).await;
+        }
+        Ok(())
     }
 
     async fn raise_missing(&self, collection: &CollectionId, file: FileId) {
@@ -93,6 +128,11 @@ impl Context {
     ) -> Option<Message> {
         self.component.refuse(request, code, text)
     }
+}
+
+/// Stored under the pattern of its day: the built-in rules are what makes it a path.
+fn archive_id(row: &FileRow) -> Result<ArchiveFileId, Refusal> {
+    Ok(ArchiveFileId::new(&row.file_id, None)?)
 }
 
 /// What a positive answer says.

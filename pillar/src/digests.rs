@@ -1,6 +1,9 @@
 //! Checksums of file bytes: which specs are computable, and several of them in one pass.
 
-use std::fmt;
+use std::{
+    fmt,
+    io::{self, Read},
+};
 
 use hmac::{EagerHash, Hmac, KeyInit, Mac};
 use md5::Md5;
@@ -160,6 +163,26 @@ impl Checksums {
         digests.finish()
     }
 
+    /// The checksums of everything that `bytes` gives. Before each piece `go_on` is asked.
+    ///
+    /// # Errors
+    /// Reading fails; `Interrupted` where `go_on` said no.
+    pub fn of_reader(
+        mut bytes: impl Read,
+        specs: &[Spec],
+        go_on: impl Fn() -> bool,
+    ) -> io::Result<Self> {
+        let mut digests = Digests::new(specs);
+        let mut buffer = vec![0; BUFFER_BYTES];
+        while go_on() {
+            match bytes.read(&mut buffer)? {
+                0 => return Ok(digests.finish()),
+                length => digests.update(buffer.get(..length).unwrap_or_default()),
+            }
+        }
+        Err(io::ErrorKind::Interrupted.into())
+    }
+
     /// The checksum by `spec`, if it was asked for.
     #[must_use]
     pub fn value(&self, spec: &Spec) -> Option<&HexBinary> {
@@ -277,6 +300,9 @@ where
 
 /// Bytes that each digest takes in turn: small enough for the first-level cache.
 const PIECE: usize = 16 * 1024;
+
+/// Bytes read from a file at once.
+const BUFFER_BYTES: usize = 256 << 10;
 
 #[cfg(test)]
 mod tests;

@@ -1,13 +1,16 @@
 //! Checksums computed from the bytes on disk, now.
 
-use std::io::{self, Read};
+use std::{
+    fs::File,
+    io::{self, Read},
+};
 
 use pillarbox_messages::{CollectionId, HexBinary};
 use tokio::sync::oneshot;
 
 use crate::{
     context::Context,
-    digests::{Digests, Spec},
+    digests::{Checksums, Spec},
     index::FileRow,
     refusal::Refusal,
 };
@@ -20,42 +23,40 @@ pub(crate) async fn compute(
     row: &FileRow,
     spec: &Spec,
 ) -> Result<Option<HexBinary>, Refusal> {
-    let Some(stored) = context.open_known(collection, row).await? else {
-        return Ok(None);
-    };
+    match context.open_known(collection, row).await? {
+        Some(stored) => of_opened(stored.file, row, spec).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// The same of a file that has been opened.
+pub(crate) async fn of_opened(
+    file: File,
+    row: &FileRow,
+    spec: &Spec,
+) -> Result<HexBinary, Refusal> {
     let wanted = spec.clone();
     let (waiting, asker) = oneshot::channel::<()>();
-    let read = tokio::task::spawn_blocking(move || read_all(stored.file, &wanted, &waiting));
+    let read = tokio::task::spawn_blocking(move || read_all(file, &wanted, &waiting));
     let outcome = read.await;
     drop(asker);
     let failed = |error: &dyn std::fmt::Display| {
         Refusal::unexpected(format!("reading {}: {error}", row.file_id))
     };
     match outcome {
-        Ok(Ok(value)) => Ok(value),
+        Ok(Ok(sums)) => sums
+            .value(spec)
+            .cloned()
+            .ok_or_else(|| failed(&"no checksum")),
         Ok(Err(error)) => Err(failed(&error)),
         Err(panicked) => Err(failed(&panicked)),
     }
 }
 
 /// A thread that nobody waits for any more must not keep a process from ending.
-fn read_all(
-    mut file: impl Read,
-    spec: &Spec,
-    asker: &oneshot::Sender<()>,
-) -> io::Result<Option<HexBinary>> {
-    let mut digests = Digests::new(std::slice::from_ref(spec));
-    let mut buffer = vec![0; BUFFER_BYTES];
-    while !asker.is_closed() {
-        match file.read(&mut buffer)? {
-            0 => return Ok(digests.finish().value(spec).cloned()),
-            length => digests.update(buffer.get(..length).unwrap_or_default()),
-        }
-    }
-    Err(io::ErrorKind::Interrupted.into())
+fn read_all(file: impl Read, spec: &Spec, asker: &oneshot::Sender<()>) -> io::Result<Checksums> {
+    Checksums::of_reader(file, std::slice::from_ref(spec), || !asker.is_closed())
 }
-
-const BUFFER_BYTES: usize = 256 << 10;
 
 #[cfg(test)]
 mod tests {
@@ -67,8 +68,9 @@ mod tests {
     fn reading_ends_when_nobody_waits() {
         let spec = Spec::plain(ChecksumType::Md5).unwrap();
         let (waiting, asker) = oneshot::channel();
-        let value = read_all(io::empty(), &spec, &waiting).unwrap().unwrap();
-        assert_eq!(value.to_string(), "d41d8cd98f00b204e9800998ecf8427e");
+        let sums = read_all(io::empty(), &spec, &waiting).unwrap();
+        let value = sums.value(&spec).unwrap().to_string();
+        assert_eq!(value, "d41d8cd98f00b204e9800998ecf8427e");
         drop(asker);
         let error = read_all(io::repeat(7), &spec, &waiting).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::Interrupted);

@@ -3,19 +3,24 @@
 //! [`identify`] and [`operate`] pick the handler by the request's type; `None` is a request that no handler of
 //! this pillar is for.
 
+mod delete_file;
 mod get_checksums;
 mod get_file;
 mod get_file_ids;
 mod put_file;
+mod replace_file;
 
 use std::future::Future;
 
 use pillarbox_component::{Received, alarms::FailureKind};
-use pillarbox_messages::{CollectionId, FileId, Header, Message, Operation};
+use pillarbox_messages::{
+    CollectionId, ComponentId, FileAction, FileId, Header, Message, Operation,
+};
 
 use crate::{
+    checks,
     context::Context,
-    index::{OperationKey, Remembered},
+    index::{AuditEntry, OperationKey, Remembered},
     refusal::Refusal,
 };
 
@@ -50,6 +55,17 @@ trait Handler {
         accepted: Self::Accepted,
     ) -> impl Future<Output = Result<Message, Refusal>> + Send;
 
+    /// What the audit trail keeps of a refused request: nothing, unless it would have taken an archived file's
+    /// bytes away.
+    fn event_of_refusal(
+        _context: &Context,
+        _origin: &Origin,
+        _request: &Self::Request,
+        _refusal: &Refusal,
+    ) -> Option<(CollectionId, AuditEntry)> {
+        None
+    }
+
     /// Adds to a refusing answer what only this operation has.
     fn refused(_refusal: &Refusal, _answer: &mut Message) {}
 }
@@ -69,6 +85,63 @@ pub(crate) struct Origin {
     pub(crate) certificate: Option<String>,
 }
 
+impl Origin {
+    /// The beginning of an audit event about a request for a file.
+    fn event(&self, request: &Header, file_id: &FileId) -> AuditEntry {
+        AuditEntry {
+            file_id: file_id.clone(),
+            actor: request.from.clone(),
+            action: FileAction::Other,
+            info: None,
+            operation_id: Some(request.correlation_id.clone()),
+            certificate_id: self.certificate.clone(),
+            audit_trail_information: None,
+        }
+    }
+
+    /// The audit event of a request to take a file's bytes away, which was refused: none if it was not for this
+    /// pillar, or for none of its collections.
+    fn event_of_refusal(
+        &self,
+        context: &Context,
+        destructive: &Destructive<'_>,
+        refusal: &Refusal,
+    ) -> Option<(CollectionId, AuditEntry)> {
+        let Destructive {
+            header,
+            pillar_id,
+            file_id,
+            operation,
+            audit_trail_information,
+        } = destructive;
+        let collection = checks::collection(context, header).ok()?;
+        checks::pillar(context, *pillar_id).ok()?;
+        let code = FailureKind::row(refusal.kind).response;
+        let info = format!(
+            "{} refused, {}: {}",
+            operation.as_str(),
+            code.as_str(),
+            refusal.answer
+        );
+        let event = AuditEntry {
+            action: FileAction::Failure,
+            info: Some(info),
+            audit_trail_information: audit_trail_information.map(str::to_owned),
+            ..self.event(header, file_id)
+        };
+        Some((collection.clone(), event))
+    }
+}
+
+/// What requests to take a file's bytes away have in common.
+struct Destructive<'a> {
+    header: &'a Header,
+    pillar_id: Option<&'a ComponentId>,
+    file_id: &'a FileId,
+    operation: Operation,
+    audit_trail_information: Option<&'a str>,
+}
+
 /// Takes the progress responses that a handler sends on its way.
 pub(crate) trait Progress: Send + Sync {
     /// Sends one; that it can't be sent does not stop the operation.
@@ -79,6 +152,12 @@ pub(crate) trait Progress: Send + Sync {
 pub(crate) async fn identify(context: &Context, request: &Message) -> Option<Answer> {
     let result = match request {
         Message::IdentifyPillarsForPutFileRequest(it) => put_file::identify(context, it).await,
+        Message::IdentifyPillarsForReplaceFileRequest(it) => {
+            replace_file::identify(context, it).await
+        }
+        Message::IdentifyPillarsForDeleteFileRequest(it) => {
+            delete_file::identify(context, it).await
+        }
         Message::IdentifyPillarsForGetFileRequest(it) => get_file::identify(context, it).await,
         Message::IdentifyPillarsForGetFileIdsRequest(it) => {
             get_file_ids::identify(context, it).await
@@ -109,6 +188,18 @@ pub(crate) async fn operate(
     match &received.message {
         Message::PutFileRequest(it) => {
             run::<put_file::PutFile>(context, &origin, it, progress).await
+        }
+        Message::ReplaceFileRequest(it) => {
+            Box::pin(run::<replace_file::ReplaceFile>(
+                context, &origin, it, progress,
+            ))
+            .await
+        }
+        Message::DeleteFileRequest(it) => {
+            Box::pin(run::<delete_file::DeleteFile>(
+                context, &origin, it, progress,
+            ))
+            .await
         }
         Message::GetFileRequest(it) => {
             run::<get_file::GetFile>(context, &origin, it, progress).await
@@ -149,7 +240,29 @@ async fn run<H: Handler>(
             message,
             refusal: None,
         }),
-        Err(refusal) => refuse(context, &request.clone().into(), refusal, H::refused),
+        Err(refusal) => {
+            let refusal = record::<H>(context, origin, request, refusal).await;
+            refuse(context, &request.clone().into(), refusal, H::refused)
+        }
+    }
+}
+
+/// Writes down what is to be known of a refusal before it is answered. What can't be written down has failed.
+async fn record<H: Handler>(
+    context: &Context,
+    origin: &Origin,
+    request: &H::Request,
+    refusal: Refusal,
+) -> Refusal {
+    let Some((collection, event)) = H::event_of_refusal(context, origin, request, &refusal) else {
+        return refusal;
+    };
+    match context.index.append(&collection, event).await {
+        Ok(_) => refusal,
+        Err(error) => {
+            let detail = format!("{error}, when this was refused: {}", refusal.alarm_text());
+            Refusal::from(error).with_detail(detail)
+        }
     }
 }
 

@@ -4,7 +4,8 @@
 //! checksums ([`digests`]), the answers to requests ([`desk`]), and the node that gives them on the bus
 //! ([`service`]). Internal:
 //! `handlers` (one per operation: check, then perform; none knows the bus), `checks`, `refusal`,
-//! `listing`, `result_document`, `disk_checksum` and `context`, which they share.
+//! `download`, `existing`, `change`, `listing`, `result_document`, `disk_checksum` and `context`, which
+//! they share.
 //!
 //! Refuses: to know any client, and to fetch from or deliver to an address that the exchange's rules
 //! do not allow.
@@ -13,16 +14,20 @@
 //! * Nothing is listed that is not complete on disk: a file's bytes are synced before its name is
 //!   made, the name is synced before its row is written, and the row is committed before anybody is
 //!   told. What a crash leaves is at most a file without a row, which nobody was promised and which
-//!   the next put of the same id replaces.
+//!   the next put of the same id replaces; or a replace or delete that the index has as an open operation,
+//!   which is finished at the next start or before the file's next change, or was never begun.
 //! * An archived file's bytes are never written to. A name is given to complete bytes, or taken away.
 //! * Text from peers becomes a path only in [`archive`], component by component.
 
 pub mod archive;
+mod change;
 mod checks;
 mod context;
 pub mod desk;
 pub mod digests;
 mod disk_checksum;
+mod download;
+mod existing;
 mod handlers;
 pub mod index;
 mod listing;

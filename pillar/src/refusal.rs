@@ -106,7 +106,9 @@ impl From<SpecError> for Refusal {
 
 impl From<IndexError> for Refusal {
     fn from(error: IndexError) -> Self {
-        if error.is_no_space() {
+        if matches!(error, IndexError::NotPresent(_)) {
+            Self::not_found()
+        } else if error.is_no_space() {
             Self::disk_full(error)
         } else {
             Self::unexpected(error)

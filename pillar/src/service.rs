@@ -18,6 +18,7 @@ use tracing::{debug, error, info, warn};
 use self::intake::{Intake, Workers};
 use crate::{
     archive::{Archive, ArchiveError, ArchiveOptions},
+    change::Settler,
     context::Context,
     digests::{Spec, SpecError},
     handlers::{self, Answer, Progress},
@@ -236,6 +237,8 @@ pub(crate) fn open(options: PillarOptions) -> Result<Context, PillarError> {
         collections: component.collections().to_vec(),
         minimum_size_left: settings.minimum_size_left,
     })?;
+    let settler = Settler::new(&archive, &index, &default_spec);
+    tokio::runtime::Handle::current().block_on(settler.settle_all())?;
     Ok(Context {
         component,
         settings,

@@ -1,4 +1,4 @@
-//! Sub folders of `folderDir`, made when a file needs them and gone with their last file.
+//! Sub folders of `folderDir` and `retainDir`, made when a file needs them and gone with their last file.
 
 use std::{
     collections::BTreeSet,
@@ -22,6 +22,17 @@ pub(super) struct Folders {
 impl Folders {
     /// Makes the folders of `place` below `root`.
     pub(super) fn make(&self, root: &Path, place: &Path) -> io::Result<()> {
+        self.make_and(root, place, || Ok(()))
+    }
+
+    /// Makes the folders of `place` below `root`, and then what is to stand in them, before anybody can remove
+    /// them for being empty.
+    pub(super) fn make_and<T>(
+        &self,
+        root: &Path,
+        place: &Path,
+        then: impl FnOnce() -> io::Result<T>,
+    ) -> io::Result<T> {
         let mut lasting = self.lock();
         for dir in chain(root, place) {
             match fs::create_dir(dir) {
@@ -32,7 +43,7 @@ impl Folders {
                 Err(error) => return Err(error),
             }
         }
-        Ok(())
+        then()
     }
 
     /// Makes the names of the folders of `place` last; costs nothing for those of which that is known.

@@ -5,21 +5,18 @@ use std::{fs, io, path::Path, sync::Arc};
 use pillarbox_messages::ArchiveFileId;
 
 use super::{
-    ArchiveError, Claim, Leftover, Published, ReceivedFile,
+    ArchiveError, Claim, Leftover, Published, ReceivedFile, StagedFile,
     disk::TempFile,
     error::Context,
     folders::Folders,
     incoming::Content,
+    retained::Retained,
     shelf::{Occupant, Shelf},
 };
 
 impl ReceivedFile {
-    /// Syncs the bytes, makes the name and syncs it. Blocks.
-    pub(super) fn publish(
-        self,
-        folders: &Folders,
-        leftover: Leftover,
-    ) -> Result<Published, ArchiveError> {
+    /// Sees to it that the bytes are on the disk, under a temporary name. Blocks.
+    pub(super) fn stage(self) -> Result<StagedFile, ArchiveError> {
         let Self {
             claim,
             reservation,
@@ -28,7 +25,6 @@ impl ReceivedFile {
             content,
         } = self;
         let shelf = Arc::clone(&reservation.shelf);
-        let elsewhere = on_other_shelves(&claim, &shelf, leftover)?;
         let temp = match content {
             Content::Written(temp) => temp,
             Content::Held(bytes) => {
@@ -39,43 +35,85 @@ impl ReceivedFile {
         };
         drop(reservation);
         temp.sync()?;
+        Ok(StagedFile {
+            directory: shelf.directory.clone(),
+            claim,
+            shelf,
+            size,
+            checksums,
+            temp,
+        })
+    }
+}
+
+impl StagedFile {
+    /// Makes the name and syncs it. Blocks.
+    pub(super) fn place(
+        self,
+        folders: &Folders,
+        leftover: Leftover,
+    ) -> Result<Published, ArchiveError> {
+        let Self {
+            directory,
+            claim,
+            shelf,
+            size,
+            checksums,
+            temp,
+        } = self;
+        let elsewhere = on_other_shelves(&claim, &shelf, leftover)?;
         let placing = Placing {
             shelf: &shelf,
             id: &claim.id,
             folders,
             leftover,
         };
-        placing.place(temp)?;
+        let mut superseded: Vec<_> = placing.place(temp)?.into_iter().collect();
         for stale in elsewhere {
-            let place = stale.place(&claim.id);
-            stale.retain(&claim.id).at("keep a copy of", &place)?;
-            fs::remove_file(&place).at("remove", &place)?;
-            stale
-                .sync_names(&place)
-                .at("sync the directory of", &place)?;
+            superseded.push(stale.clear(&claim.id, folders)?);
         }
         Ok(Published {
-            directory: shelf.directory.clone(),
+            directory,
             claim,
             shelf,
             size,
             checksums,
+            superseded,
         })
     }
 }
 
 impl Published {
-    /// Removes the file and the folders that are empty without it. Blocks.
+    /// Gives the place back to what stood there before; removes the file, and the folders that are empty without
+    /// it, if nothing did. Blocks.
     pub(super) fn retract(self, folders: &Folders) {
-        let place = self.shelf.place(&self.claim.id);
-        let removed = fs::remove_file(&place).and_then(|()| self.shelf.sync_names(&place));
-        if let Err(error) = removed {
+        let Self {
+            claim,
+            shelf,
+            superseded,
+            ..
+        } = self;
+        let place = shelf.place(&claim.id);
+        let mut taken_back = restore(&superseded);
+        if !superseded
+            .iter()
+            .any(|kept| Arc::ptr_eq(&kept.shelf, &shelf))
+        {
+            let removed = fs::remove_file(&place).and_then(|()| shelf.sync_names(&place));
+            taken_back = taken_back.and(removed);
+        }
+        if let Err(error) = taken_back {
             tracing::warn!(path = %place.display(), %error, "a file without a row in the index stays");
         }
-        if self.claim.id.is_in_folder() {
-            folders.prune(&self.shelf.folders, &place);
+        if claim.id.is_in_folder() {
+            folders.prune(&shelf.folders, &place);
         }
     }
+}
+
+/// Gives places back, whatever stands there now.
+pub(super) fn restore(superseded: &[Retained]) -> io::Result<()> {
+    superseded.iter().try_for_each(Retained::restore)
 }
 
 /// The other shelves of the collection that hold a file of this id, which a crash left there.
@@ -99,6 +137,20 @@ fn on_other_shelves<'a>(
 }
 
 impl Shelf {
+    /// Takes a file away from its place; it keeps a name in `retainDir`.
+    pub(super) fn clear(
+        self: &Arc<Self>,
+        id: &ArchiveFileId,
+        folders: &Folders,
+    ) -> Result<Retained, ArchiveError> {
+        let place = self.place(id);
+        let kept = Retained::keep(self, id, folders).at("keep a copy of", &place)?;
+        fs::remove_file(&place).at("remove", &place)?;
+        self.sync_names(&place)
+            .at("sync the directory of", &place)?;
+        Ok(kept)
+    }
+
     /// Whether a file stands at the place of `id`, which then may be replaced; refuses what must not
     /// be there.
     pub(super) fn admits(
@@ -110,7 +162,7 @@ impl Shelf {
         let file_id = || id.as_str().into();
         match (self.occupant(&place).at("look at", &place)?, leftover) {
             (Occupant::Nothing, _) => Ok(false),
-            (Occupant::File, Leftover::Replace) => Ok(true),
+            (Occupant::File, Leftover::Replace | Leftover::Supersede) => Ok(true),
             (Occupant::File, Leftover::Refuse) => Err(ArchiveError::AlreadyExists(file_id())),
             (Occupant::Folder, _) => Err(ArchiveError::FolderInTheWay(file_id())),
             (Occupant::FileAboveIt, _) => Err(ArchiveError::FileInTheWay(file_id())),
@@ -120,20 +172,21 @@ impl Shelf {
 
 /// One file's way to its place.
 struct Placing<'a> {
-    shelf: &'a Shelf,
+    shelf: &'a Arc<Shelf>,
     id: &'a ArchiveFileId,
     folders: &'a Folders,
     leftover: Leftover,
 }
 
 impl Placing<'_> {
-    fn place(&self, temp: TempFile) -> Result<(), ArchiveError> {
+    /// Gives what was replaced.
+    fn place(&self, temp: TempFile) -> Result<Option<Retained>, ArchiveError> {
         let place = self.shelf.place(self.id);
         let placed = self.link(temp, &place);
         if placed.is_err() && self.id.is_in_folder() {
             self.folders.prune(&self.shelf.folders, &place);
         }
-        placed?;
+        let replaced = placed?;
         self.shelf
             .sync_names(&place)
             .at("sync the directory of", &place)?;
@@ -141,46 +194,47 @@ impl Placing<'_> {
             let synced = self.folders.sync(&self.shelf.folders, &place);
             synced.at("sync the folders of", &place)?;
         }
-        Ok(())
+        Ok(replaced)
     }
 
-    /// Links, and only looks closer where that fails. A folder may be removed by another operation
-    /// between making and using it, hence the repetition.
-    fn link(&self, temp: TempFile, place: &Path) -> Result<(), ArchiveError> {
-        for _ in 0..ATTEMPTS {
-            let Err(error) = fs::hard_link(temp.path(), place) else {
-                return temp.remove();
-            };
-            match error.kind() {
-                io::ErrorKind::NotFound if self.id.is_in_folder() => self.make_folders(place)?,
-                io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
-                    if self.shelf.admits(self.id, self.leftover)? {
-                        let retained = self.shelf.retain(self.id).at("keep a copy of", place)?;
-                        tracing::warn!(
-                            path = %place.display(),
-                            retained = %retained.display(),
-                            "a file that the index does not know is replaced, and kept here"
-                        );
-                        fs::rename(temp.path(), place).at("replace", place)?;
-                        temp.keep();
-                        return Ok(());
-                    }
-                }
-                _ => return Err(error).at("link to", place),
-            }
+    /// Links, and only looks closer where that fails.
+    fn link(&self, temp: TempFile, place: &Path) -> Result<Option<Retained>, ArchiveError> {
+        let mut linked = fs::hard_link(temp.path(), place);
+        let without_folder =
+            matches!(&linked, Err(error) if error.kind() == io::ErrorKind::NotFound);
+        if without_folder && self.id.is_in_folder() {
+            linked = self.link_in_new_folders(&temp, place);
         }
-        Err(io::Error::from(io::ErrorKind::ResourceBusy)).at("link to", place)
+        let Err(error) = linked else {
+            return temp.remove().map(|()| None);
+        };
+        match error.kind() {
+            io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
+                // Refused, unless a file stands there that may be replaced.
+                self.shelf.admits(self.id, self.leftover)?;
+                self.rename(temp, place).map(Some)
+            }
+            _ => Err(error).at("link to", place),
+        }
     }
 
-    fn make_folders(&self, place: &Path) -> Result<(), ArchiveError> {
-        match self.folders.make(&self.shelf.folders, place) {
-            Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
-                Err(ArchiveError::FileInTheWay(self.id.as_str().into()))
-            }
-            made => made.at("make the folders of", place),
+    fn link_in_new_folders(&self, temp: &TempFile, place: &Path) -> io::Result<()> {
+        let link = || fs::hard_link(temp.path(), place);
+        self.folders.make_and(&self.shelf.folders, place, link)
+    }
+
+    /// At every instant one whole file stands at the place.
+    fn rename(&self, temp: TempFile, place: &Path) -> Result<Retained, ArchiveError> {
+        let kept = Retained::keep(self.shelf, self.id, self.folders).at("keep a copy of", place)?;
+        if self.leftover == Leftover::Replace {
+            tracing::warn!(
+                path = %place.display(),
+                retained = %kept.path.display(),
+                "a file that the index does not know is replaced, and kept here"
+            );
         }
+        fs::rename(temp.path(), place).at("replace", place)?;
+        temp.keep();
+        Ok(kept)
     }
 }
-
-/// How often a folder may vanish before a file is given up.
-const ATTEMPTS: usize = 8;

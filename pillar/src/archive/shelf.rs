@@ -32,8 +32,8 @@ pub(super) struct Shelf {
     pub(super) device: u64,
     /// The number of `fileDir` in there.
     inode: u64,
-    /// Files that were replaced.
-    retained: PathBuf,
+    /// Files that were replaced or deleted.
+    pub(super) retained: PathBuf,
 }
 
 impl Shelf {
@@ -75,30 +75,6 @@ impl Shelf {
         Ok(lock)
     }
 
-    /// Gives the file at the place of `id` a second name in `retainDir`, with `.old` as often as it takes: whatever
-    /// stands there may be the only copy that somebody has.
-    pub(super) fn retain(&self, id: &ArchiveFileId) -> io::Result<PathBuf> {
-        let place = self.place(id);
-        let mut retained = self.retained.clone();
-        retained.extend(id.components());
-        if let Some(folder) = retained.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        for _ in 0..RETAINED_OF_ONE_NAME {
-            match fs::hard_link(&place, &retained) {
-                Ok(()) => {
-                    disk::sync_dir(retained.parent().unwrap_or(&self.retained))?;
-                    return Ok(retained);
-                }
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    retained.as_mut_os_string().push(".old");
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        Err(io::ErrorKind::AlreadyExists.into())
-    }
-
     /// Whether the directories are still the ones that were opened: not so if their disk was taken away.
     pub(super) fn check_present(&self) -> Result<(), ArchiveError> {
         let found = fs::metadata(&self.files).map(|found| (found.dev(), found.ino()));
@@ -121,6 +97,13 @@ impl Shelf {
         } else {
             self.files.clone()
         };
+        path.extend(id.components());
+        path
+    }
+
+    /// Where the last of its versions is kept, if that name is free.
+    pub(super) fn retained_place(&self, id: &ArchiveFileId) -> PathBuf {
+        let mut path = self.retained.clone();
         path.extend(id.components());
         path
     }
@@ -216,9 +199,6 @@ fn unusable(path: &Path, remedy: &'static str) -> impl FnOnce(io::Error) -> Arch
         remedy,
     }
 }
-
-/// More files of one name than anybody replaces; a bound for the search of a free name.
-const RETAINED_OF_ONE_NAME: usize = 40;
 
 const MOUNT: &str = "it is not the directory that was there at the start; mount its disk again";
 const CHECK_RIGHTS: &str = "check that it is a directory which this user may write to";

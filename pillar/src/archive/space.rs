@@ -39,16 +39,27 @@ impl Space {
         }
     }
 
-    /// Promises `bytes` on the shelf with most room.
+    /// Promises `bytes` on the preferred shelf if they fit there, else on the one with most room.
     pub(super) fn reserve(
         self: &Arc<Self>,
         collection: &CollectionId,
         shelves: &[Arc<Shelf>],
+        preferred: Option<&Arc<Shelf>>,
         bytes: u64,
     ) -> Result<Reservation, ArchiveError> {
         let mut promised = self.lock();
-        let (shelf, room) = self.best(&promised, shelves)?;
-        room.admit(collection, bytes)?;
+        let fits = |shelf: &&Arc<Shelf>| {
+            let room = self.room(&promised, shelf);
+            room.is_ok_and(|room| room.admit(collection, bytes).is_ok())
+        };
+        let shelf = match preferred.filter(fits) {
+            Some(shelf) => shelf,
+            None => {
+                let (shelf, room) = self.best(&promised, shelves)?;
+                room.admit(collection, bytes)?;
+                shelf
+            }
+        };
         let shelf = Arc::clone(shelf);
         add(&mut promised, shelf.device, bytes);
         drop(promised);
@@ -228,8 +239,8 @@ mod tests {
         let shelves = [shelf(dir.path())];
         let space = Arc::new(Space::with(100, |_| Ok(1_000)));
         let books = "books".into();
-        let mut first = space.reserve(&books, &shelves, 600).unwrap();
-        let refused = no_space(space.reserve(&books, &shelves, 301));
+        let mut first = space.reserve(&books, &shelves, None, 600).unwrap();
+        let refused = no_space(space.reserve(&books, &shelves, None, 301));
         assert_eq!(
             (refused.needed, refused.usable, refused.reserved),
             (301, 300, 600)
@@ -255,8 +266,26 @@ mod tests {
         let space = Arc::new(Space::with(0, move |dir| {
             Ok(if dir == name { 2_000 } else { 1_000 })
         }));
-        let chosen = space.reserve(&"books".into(), &shelves, 10).unwrap();
+        let chosen = space.reserve(&"books".into(), &shelves, None, 10).unwrap();
         assert_eq!(chosen.shelf.directory, large);
+    }
+
+    #[test]
+    fn the_preferred_directory_is_chosen_while_there_is_room() {
+        let (small, large) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let shelves = [shelf(small.path()), shelf(large.path())];
+        let preferred = Some(&shelves[0]);
+        let roomy = large.path().to_owned();
+        let space = Arc::new(Space::with(0, move |dir| {
+            Ok(if dir == roomy { 2_000 } else { 1_000 })
+        }));
+        let books = "books".into();
+        // Both stand on one device, whose promises count for both.
+        let chosen = space.reserve(&books, &shelves, preferred, 1_000).unwrap();
+        assert_eq!(chosen.shelf.directory, small.path());
+        let chosen = space.reserve(&books, &shelves, preferred, 1_000).unwrap();
+        assert_eq!(chosen.shelf.directory, large.path());
+        no_space(space.reserve(&books, &shelves, preferred, 1));
     }
 
     #[test]
@@ -268,9 +297,9 @@ mod tests {
         let text = no_space(space.check(&books, &shelves, 1_024)).to_string();
         assert!(text.contains("1024 bytes needed, 0 usable"), "{text}");
         assert!(text.contains("9223372036854775807"), "{text}");
-        no_space(space.reserve(&books, &shelves, u64::MAX));
+        no_space(space.reserve(&books, &shelves, None, u64::MAX));
         let space = Arc::new(Space::with(0, |_| Ok(u64::MAX)));
-        let _all = space.reserve(&books, &shelves, u64::MAX).unwrap();
-        no_space(space.reserve(&books, &shelves, u64::MAX));
+        let _all = space.reserve(&books, &shelves, None, u64::MAX).unwrap();
+        no_space(space.reserve(&books, &shelves, None, u64::MAX));
     }
 }

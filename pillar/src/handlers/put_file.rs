@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use pillarbox_exchange::Download;
 use pillarbox_messages::{
     ChecksumData, ChecksumSpec, CollectionId, FileAction, HexBinary,
     IdentifyPillarsForPutFileRequest, IdentifyPillarsForPutFileResponse, Message, Operation,
@@ -11,10 +10,11 @@ use pillarbox_messages::{
 
 use super::{Checked, Handler, Origin, again, operation_key};
 use crate::{
-    archive::{Claim, IncomingFile, Leftover, ReceivedFile},
-    checks,
+    archive::{Archive, Claim, Leftover, ReceivedFile},
+    change, checks,
     context::{Context, accepted, completed, identified, info},
     digests::{Checksums, Spec},
+    download::{self, Offer, announced_size},
     index::{AuditEntry, FileRow, IndexError, PutRecord, Remember},
     refusal::Refusal,
 };
@@ -91,7 +91,7 @@ impl Handler for PutFile {
             collection,
             &request.file_id,
         );
-        let prior = context.index.prior(&key).await?;
+        let (claim, prior) = change::prior(context, claim, &key).await?;
         if let Some(done) = &prior.done {
             return Ok(Checked::Done(Box::new(again(
                 context,
@@ -109,7 +109,7 @@ impl Handler for PutFile {
         Ok(Checked::Accepted(Accepted {
             collection: collection.clone(),
             claim,
-            given: given.map(|(spec, data)| (spec, data.checksum_value.clone())),
+            given,
             requested,
         }))
     }
@@ -138,12 +138,13 @@ impl Handler for PutFile {
             given,
             requested,
         } = accepted;
-        let wanted = [given.as_ref().map(|(spec, _)| spec), requested.as_ref()];
-        let received = receive(context, request, wanted, claim).await?;
-        if let Err(refusal) = judge(given.as_ref(), &received) {
-            received.discard().await;
-            return Err(refusal);
-        }
+        let offer = Offer {
+            address: &request.file_address,
+            size: announced_size(request.file_size),
+            given: given.as_ref(),
+            requested: requested.as_ref(),
+        };
+        let received = offer.receive(context, claim, Archive::receive).await?;
         store(context, origin, request, collection, requested, received).await
     }
 
@@ -152,80 +153,6 @@ impl Handler for PutFile {
             response.checksum_data_for_existing_file = refusal.existing.as_deref().cloned();
         }
     }
-}
-
-/// Downloads into a temporary file, with every checksum that is needed computed on the way.
-async fn receive(
-    context: &Context,
-    request: &PutFileRequest,
-    wanted: [Option<&Spec>; 2],
-    claim: Claim,
-) -> Result<ReceivedFile, Refusal> {
-    let mut specs = vec![context.default_spec.clone()];
-    specs.extend(wanted.into_iter().flatten().cloned());
-    let mut download = context.exchange.get(&request.file_address).await?;
-    if let Some(offered) = download.length {
-        // Known to be wrong before anything is moved.
-        fits(request, offered)?;
-    }
-    let announced = announced(request).or(download.length);
-    let mut incoming = context
-        .archive
-        .receive(claim, announced.unwrap_or(0), specs)?;
-    match copy(request, &mut download, &mut incoming).await {
-        Ok(()) => Ok(incoming.finish().await?),
-        Err(refusal) => {
-            incoming.discard().await;
-            Err(refusal)
-        }
-    }
-}
-
-async fn copy(
-    request: &PutFileRequest,
-    download: &mut Download,
-    incoming: &mut IncomingFile,
-) -> Result<(), Refusal> {
-    while let Some(bytes) = download.chunk().await? {
-        incoming.write(bytes).await?;
-        if announced(request).is_some_and(|size| incoming.size() > size) {
-            // However much would come still, it is not the file.
-            break;
-        }
-    }
-    fits(request, incoming.size())
-}
-
-/// The announced size. 0 is sent for "unknown" by many clients.
-fn announced(request: &PutFileRequest) -> Option<u64> {
-    request.file_size.filter(|&size| size > 0)
-}
-
-fn fits(request: &PutFileRequest, size: u64) -> Result<(), Refusal> {
-    match announced(request).filter(|&announced| announced != size) {
-        None => Ok(()),
-        Some(announced) => Err(Refusal::rejection(
-            ResponseCode::FileTransferFailure,
-            format!("the file at the address has not the announced {announced} bytes"),
-        )
-        .with_detail(format!("{size} bytes were offered or received"))),
-    }
-}
-
-/// Whether the received bytes are the ones that the client announced.
-fn judge(given: Option<&(Spec, HexBinary)>, received: &ReceivedFile) -> Result<(), Refusal> {
-    let Some((spec, expected)) = given else {
-        return Ok(());
-    };
-    let computed = received.checksums().value(spec);
-    if computed == Some(expected) {
-        return Ok(());
-    }
-    let computed = computed.map(ToString::to_string).unwrap_or_default();
-    Err(Refusal::illegal_operation(
-        ResponseCode::NewFileChecksumFailure,
-        format!("the received file has the checksum {computed}, announced was {expected}"),
-    ))
 }
 
 /// Gives the file its place, then writes row, audit event and remembered response.
@@ -238,7 +165,7 @@ async fn store(
     received: ReceivedFile,
 ) -> Result<Message, Refusal> {
     let published = context.archive.publish(received, Leftover::Replace).await?;
-    let checksum = default_checksum(context, &published.checksums)?;
+    let checksum = download::default_checksum(context, &published.checksums)?;
     let respond = responder(context, request, requested.as_ref(), &published.checksums);
     let response = Arc::clone(&respond);
     let record = PutRecord {
@@ -248,13 +175,10 @@ async fn store(
         size: published.size,
         checksum,
         audit: AuditEntry {
-            file_id: request.file_id.clone(),
-            actor: request.header.from.clone(),
             action: FileAction::PutFile,
             info: Some("file added to the archive".to_owned()),
-            operation_id: Some(request.header.correlation_id.clone()),
-            certificate_id: origin.certificate.clone(),
             audit_trail_information: request.audit_trail_information.clone(),
+            ..origin.event(&request.header, &request.file_id)
         },
         remember: Some(Remember {
             from: request.header.from.clone(),
@@ -279,13 +203,6 @@ async fn store(
     };
     drop(published);
     Ok(respond(&done.row).into())
-}
-
-fn default_checksum(context: &Context, checksums: &Checksums) -> Result<HexBinary, Refusal> {
-    checksums
-        .value(&context.default_spec)
-        .cloned()
-        .ok_or_else(|| Refusal::unexpected("the default checksum was not computed"))
 }
 
 /// Makes the final response from the file's row, whose times are only known once it is written.

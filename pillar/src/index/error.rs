@@ -75,6 +75,17 @@ impl IndexError {
     }
 }
 
+impl IndexError {
+    /// Whether it is certain that nothing was written, now or later.
+    #[must_use]
+    pub fn wrote_nothing(&self) -> bool {
+        matches!(
+            self,
+            Self::AlreadyPresent(_) | Self::NotPresent(_) | Self::Response
+        ) || self.is_no_space()
+    }
+}
+
 impl From<rusqlite::Error> for IndexError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Database(Arc::new(error))

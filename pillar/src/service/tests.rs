@@ -1,7 +1,10 @@
 //! A pillar on an embedded bus, asked as a client asks it.
 
+mod changing;
+mod interleaved;
 mod listing;
 mod running;
+mod settling;
 mod storing;
 
 use std::path::Path;
@@ -12,9 +15,10 @@ use pillarbox_exchange::{
     AddressPolicy, ClientOptions, ExchangeClient, ExchangeServer, ServerOptions,
 };
 use pillarbox_messages::{
-    AlarmCode, ChecksumData, ChecksumSpec, ChecksumType, CorrelationId, FileId, FileIds,
-    GetFileRequest, Header, HexBinary, IdentifyPillarsForGetFileRequest,
-    IdentifyPillarsForPutFileRequest, PutFileRequest, ResponseCode, Timestamp, clock::SystemClock,
+    AlarmCode, ChecksumData, ChecksumSpec, ChecksumType, CorrelationId, DeleteFileRequest,
+    FileAction, FileId, FileIds, GetFileRequest, Header, HexBinary,
+    IdentifyPillarsForGetFileRequest, IdentifyPillarsForPutFileRequest, PutFileRequest,
+    ReplaceFileRequest, ResponseCode, Timestamp, clock::SystemClock,
 };
 use pillarbox_settings::Node;
 use tempfile::TempDir;
@@ -30,7 +34,7 @@ const DEAD: &str = "http://127.0.0.1:9/";
 const REPOSITORY: &str = r#"
 [repository]
 name = "Example archive"
-require = ["checksum-for-new-file"]
+require = ["checksum-for-new-file", "checksum-for-destructive"]
 [bus]
 url = "embedded:"
 [[collections]]
@@ -61,8 +65,22 @@ impl Site {
 
     /// Where these hosts are allowed besides its exchange.
     async fn with_hosts(hosts: &[String]) -> Self {
+        Self::make(REPOSITORY, hosts).await
+    }
+
+    /// Where no checksum has to be given.
+    async fn trusting() -> Self {
+        let trusting = |line: &'static str| match line.split_once(' ') {
+            Some(("require", _)) => "require = []",
+            _ => line,
+        };
+        let repository: Vec<_> = REPOSITORY.lines().map(trusting).collect();
+        Self::make(&repository.join("\n"), &[]).await
+    }
+
+    async fn make(repository: &str, hosts: &[String]) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let repository = Arc::new(Repository::from_toml_str(REPOSITORY, "test").unwrap());
+        let repository = Arc::new(Repository::from_toml_str(repository, "test").unwrap());
         let mut options = BrokerOptions::new(directory.path().join("bus"), SystemClock::shared());
         options.destinations = repository.bus_destinations();
         let templates = Arc::clone(&repository);
@@ -158,6 +176,33 @@ impl Site {
         assert_eq!(codes(&answers), [ACCEPTED, COMPLETED], "{answers:?}");
     }
 
+    /// Replaces `old` by `new`, and wants to know the checksums of both.
+    async fn replace_request(&self, id: &str, old: &[u8], new: &[u8]) -> ReplaceFileRequest {
+        ReplaceFileRequest {
+            header: self.header(),
+            audit_trail_information: Some("for the test".to_owned()),
+            pillar_id: Some("north".into()),
+            file_id: id.into(),
+            checksum_data_for_existing_file: Some(md5_data(old)),
+            checksum_request_for_existing_file: Some(hmac()),
+            file_address: self.offer(new).await,
+            file_size: new.len() as u64,
+            checksum_data_for_new_file: Some(md5_data(new)),
+            checksum_request_for_new_file: Some(hmac()),
+        }
+    }
+
+    fn delete_request(&self, id: &str, content: &[u8]) -> DeleteFileRequest {
+        DeleteFileRequest {
+            header: self.header(),
+            audit_trail_information: Some("for the test".to_owned()),
+            pillar_id: Some("north".into()),
+            file_id: id.into(),
+            checksum_data_for_existing_file: Some(md5_data(content)),
+            checksum_request_for_existing_file: Some(hmac()),
+        }
+    }
+
     fn get_request(&self, id: &str, address: &str) -> GetFileRequest {
         GetFileRequest {
             header: self.header(),
@@ -231,6 +276,51 @@ impl Site {
 
     fn index(&self) -> &Index {
         &self.pillar.context.index
+    }
+
+    /// Stops the pillar and starts it again.
+    async fn restart(mut self) -> Self {
+        self.pillar.shutdown(SOON).await;
+        let options = options_of(
+            self.directory.path(),
+            &self.repository,
+            &self.broker,
+            &self.exchange,
+        );
+        self.pillar = Pillar::start(options).await.unwrap();
+        self
+    }
+
+    /// The audit trail: what was done, and how it is told.
+    async fn trail(&self) -> Vec<(FileAction, String)> {
+        let trail = self.index().audit(&"books".into(), 1).await.unwrap();
+        for (event, number) in trail.iter().zip(1..) {
+            assert_eq!(event.number, number);
+        }
+        let told = |event: crate::index::AuditEvent| {
+            (event.entry.action, event.entry.info.unwrap_or_default())
+        };
+        trail.into_iter().map(told).collect()
+    }
+
+    /// What lies in a directory of the collection, with its folders.
+    fn lying(&self, directory: &str) -> Vec<(String, Vec<u8>)> {
+        let root = self.directory.path().join("archive/books").join(directory);
+        let (mut found, mut open) = (Vec::new(), vec![root.clone()]);
+        while let Some(next) = open.pop() {
+            for entry in fs::read_dir(&next).unwrap() {
+                let path = entry.unwrap().path();
+                let name = path.strip_prefix(&root).unwrap().to_str().unwrap();
+                if path.is_dir() {
+                    found.push((format!("{name}/"), Vec::new()));
+                    open.push(path);
+                } else {
+                    found.push((name.to_owned(), fs::read(&path).unwrap()));
+                }
+            }
+        }
+        found.sort();
+        found
     }
 
     /// Where a file without folders lies.
@@ -334,4 +424,6 @@ const POSITIVE: ResponseCode = ResponseCode::IdentificationPositive;
 const NOT_UNDERSTOOD: ResponseCode = ResponseCode::RequestNotUnderstoodFailure;
 const NOT_FOUND: ResponseCode = ResponseCode::FileNotFoundFailure;
 const DUPLICATE: ResponseCode = ResponseCode::DuplicateFileFailure;
+const OLD_CHECKSUM: ResponseCode = ResponseCode::ExistingFileChecksumFailure;
+const NEW_CHECKSUM: ResponseCode = ResponseCode::NewFileChecksumFailure;
 const TRANSFER: ResponseCode = ResponseCode::FileTransferFailure;

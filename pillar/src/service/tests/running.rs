@@ -56,6 +56,26 @@ fn only_changes_of_a_file_wait_for_each_other() {
             checksum_request_for_new_file: None,
         }))
     };
+    let replace = Key::of(&Message::from(ReplaceFileRequest {
+        header: header("c-3"),
+        audit_trail_information: None,
+        pillar_id: None,
+        file_id: "a.tif".into(),
+        checksum_data_for_existing_file: None,
+        checksum_request_for_existing_file: None,
+        file_address: DEAD.to_owned(),
+        file_size: 1,
+        checksum_data_for_new_file: None,
+        checksum_request_for_new_file: None,
+    }));
+    let delete = Key::of(&Message::from(DeleteFileRequest {
+        header: header("c-4"),
+        audit_trail_information: None,
+        pillar_id: None,
+        file_id: "a.tif".into(),
+        checksum_data_for_existing_file: None,
+        checksum_request_for_existing_file: None,
+    }));
     let get = |correlation: &str| {
         Key::of(&Message::from(GetFileRequest {
             header: header(correlation),
@@ -67,6 +87,8 @@ fn only_changes_of_a_file_wait_for_each_other() {
         }))
     };
     assert_eq!(put("c-1"), put("c-2"));
+    assert_eq!(put("c-1"), replace);
+    assert_eq!(put("c-1"), delete);
     assert_ne!(put("c-1"), get("c-1"));
     assert_ne!(get("c-1"), get("c-2"));
     assert_eq!(get("c-1"), get("c-1"));

@@ -1,0 +1,129 @@
+//! A file that a request offers: downloaded into the archive's temporary directory, and judged.
+
+use pillarbox_exchange::Download;
+use pillarbox_messages::{HexBinary, ResponseCode};
+
+use crate::{
+    archive::{Archive, ArchiveError, Claim, IncomingFile, ReceivedFile},
+    context::Context,
+    digests::{Checksums, Spec},
+    refusal::Refusal,
+};
+
+/// What a request says of the file that it offers.
+pub(crate) struct Offer<'a> {
+    /// Where it is.
+    pub(crate) address: &'a str,
+    /// Its size in bytes, if that is known.
+    pub(crate) size: Option<u64>,
+    /// A checksum that it must have.
+    pub(crate) given: Option<&'a (Spec, HexBinary)>,
+    /// A checksum that the requester wants to know.
+    pub(crate) requested: Option<&'a Spec>,
+}
+
+/// How the archive takes a file in: as a new one or as another's next version.
+pub(crate) type Receive = fn(&Archive, Claim, u64, Vec<Spec>) -> Result<IncomingFile, ArchiveError>;
+
+impl Offer<'_> {
+    /// Downloads into a temporary file, with every checksum that is needed computed on the way. What is not as
+    /// offered is refused, and gone from the disk.
+    pub(crate) async fn receive(
+        &self,
+        context: &Context,
+        claim: Claim,
+        receive: Receive,
+    ) -> Result<ReceivedFile, Refusal> {
+        let received = self.download(context, claim, receive).await?;
+        match self.judge(&received) {
+            Ok(()) => Ok(received),
+            Err(refusal) => {
+                received.discard().await;
+                Err(refusal)
+            }
+        }
+    }
+
+    async fn download(
+        &self,
+        context: &Context,
+        claim: Claim,
+        receive: Receive,
+    ) -> Result<ReceivedFile, Refusal> {
+        let mut specs = vec![context.default_spec.clone()];
+        specs.extend(self.given.map(|(spec, _)| spec.clone()));
+        specs.extend(self.requested.cloned());
+        let mut download = context.exchange.get(self.address).await?;
+        if let Some(offered) = download.length {
+            // Known to be wrong before anything is moved.
+            self.fits(offered)?;
+        }
+        let announced = self.size.or(download.length);
+        let mut incoming = receive(&context.archive, claim, announced.unwrap_or(0), specs)?;
+        match self.copy(&mut download, &mut incoming).await {
+            Ok(()) => Ok(incoming.finish().await?),
+            Err(refusal) => {
+                incoming.discard().await;
+                Err(refusal)
+            }
+        }
+    }
+
+    async fn copy(
+        &self,
+        download: &mut Download,
+        incoming: &mut IncomingFile,
+    ) -> Result<(), Refusal> {
+        while let Some(bytes) = download.chunk().await? {
+            incoming.write(bytes).await?;
+            if self.size.is_some_and(|size| incoming.size() > size) {
+                // However much would come still, it is not the file.
+                break;
+            }
+        }
+        self.fits(incoming.size())
+    }
+
+    fn fits(&self, size: u64) -> Result<(), Refusal> {
+        match self.size.filter(|&announced| announced != size) {
+            None => Ok(()),
+            Some(announced) => Err(Refusal::rejection(
+                ResponseCode::FileTransferFailure,
+                format!("the file at the address has not the announced {announced} bytes"),
+            )
+            .with_detail(format!("{size} bytes were offered or received"))),
+        }
+    }
+
+    /// Whether the received bytes are the ones that the client announced.
+    fn judge(&self, received: &ReceivedFile) -> Result<(), Refusal> {
+        let Some((spec, expected)) = self.given else {
+            return Ok(());
+        };
+        let computed = received.checksums().value(spec);
+        if computed == Some(expected) {
+            return Ok(());
+        }
+        let computed = computed.map(ToString::to_string).unwrap_or_default();
+        Err(Refusal::illegal_operation(
+            ResponseCode::NewFileChecksumFailure,
+            format!("the received file has the checksum {computed}, announced was {expected}"),
+        ))
+    }
+}
+
+/// The announced size. 0 is sent for "unknown" by many clients.
+pub(crate) fn announced_size(size: Option<u64>) -> Option<u64> {
+    size.filter(|&size| size > 0)
+}
+
+/// The checksum that the index keeps.
+pub(crate) fn default_checksum(
+    context: &Context,
+    checksums: &Checksums,
+) -> Result<HexBinary, Refusal> {
+    checksums
+        .value(&context.default_spec)
+        .cloned()
+        .ok_or_else(|| Refusal::unexpected("the default checksum was not computed"))
+}
