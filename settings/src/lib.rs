@@ -12,7 +12,7 @@
 //! * No key is ignored: an unknown one is an error, and so is one that this version can't honor.
 //! * Every destination name says whose it is: no two ids give one name by accident.
 //!
-//! Modules: [`bus_url`], [`duration`], [`naming`], [`node`], [`problem`], [`repository`], [`size`]; privately
+//! Modules: [`bus_url`], [`duration`], [`naming`], [`node`], [`pace`], [`problem`], [`repository`], [`size`]; privately
 //! `reading` (strict and layered reading of a file), `environment`, `raw_value`, `checker`, `template` and
 //! `http_url`. `examples/` holds both files with every key explained.
 
@@ -23,6 +23,7 @@ mod environment;
 mod http_url;
 pub mod naming;
 pub mod node;
+pub mod pace;
 pub mod problem;
 mod raw_value;
 mod reading;
@@ -36,9 +37,10 @@ pub use crate::{
     bus_url::BusUrl,
     naming::{CollectionDestinations, DurableSubscription},
     node::{
-        AlarmLevel, AlarmsNode, BusServer, ChecksumDownload, ClientNode, ExchangePolicy,
-        ExchangeServerNode, Node, PillarNode, PillarType,
+        AlarmLevel, AlarmsNode, BackgroundWork, BusServer, ChecksumDownload, ClientNode,
+        ExchangePolicy, ExchangeServerNode, Node, PillarNode, PillarType,
     },
+    pace::Pace,
     problem::{Origin, Problem, SettingsError},
     repository::{Collection, Repository, Requirements, Sla, Timeouts},
 };

@@ -1,5 +1,6 @@
 //! What one process is: `node.toml`.
 
+mod background;
 mod check;
 mod raw;
 
@@ -20,6 +21,7 @@ use crate::{
     repository::Repository,
 };
 
+pub use background::BackgroundWork;
 pub(crate) use raw::RawNode;
 
 /// A process: the roles it plays, with their paths and listeners. A role is played if its table is there.
@@ -59,8 +61,12 @@ pub struct PillarNode {
     pub minimum_size_left: u64,
     /// The time to deliver that it announces for `GetFile`.
     pub time_to_start_deliver: Duration,
-    /// Checksums older than this are computed again.
+    /// Checksums older than this are computed again; zero: none ever is.
     pub max_age_for_checksums: Duration,
+    /// How checksums are computed again.
+    pub recheck: BackgroundWork,
+    /// How the index is compared with the archive directories.
+    pub reconcile: BackgroundWork,
     /// Which alarms it sends.
     pub alarm_level: AlarmLevel,
     /// The agreements it works under; empty: all of its collections.

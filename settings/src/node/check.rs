@@ -9,7 +9,7 @@ use pillarbox_messages::ComponentId;
 
 use super::{
     AlarmsNode, BusServer, ClientNode, ExchangePolicy, ExchangeServerNode, Node, PillarNode,
-    PillarType,
+    PillarType, background,
     raw::{RawExchange, RawExchangeServer, RawNode, RawPillar},
 };
 use crate::{
@@ -109,6 +109,7 @@ fn pillar(
     }
     let pillar_type = raw.pillar_type.map_or(PillarType::File, |OneOf(it)| it);
     keeps_what_it_can(path, raw, pillar_type, checker);
+    background::has_files_to_read(path, raw, pillar_type, checker);
     checker.once(&format!("{path}.sla"), "agreement", &raw.sla);
     Some(PillarNode {
         id: id?.as_str().into(),
@@ -120,6 +121,8 @@ fn pillar(
             .map_or(MINIMUM_SIZE_LEFT, |size| size.0),
         time_to_start_deliver: duration(raw.time_to_start_deliver.as_ref(), TIME_TO_START_DELIVER),
         max_age_for_checksums: duration(raw.max_age_for_checksums.as_ref(), MAX_AGE_FOR_CHECKSUMS),
+        recheck: background::recheck(path, raw, checker),
+        reconcile: background::reconcile(path, raw, checker),
         alarm_level: raw.alarm_level.map(|OneOf(it)| it).unwrap_or_default(),
         sla: raw.sla.clone(),
         first_audit_number: raw.first_audit_number,
@@ -310,10 +313,12 @@ fn aging_checksums<'a>(
         .iter()
         .flat_map(|collection| &collection.slas);
     let slas = slas.filter(|sla| sla.pillars.contains(&pillar.id));
-    let broken = slas.filter(|sla| {
-        sla.max_checksum_age
-            .is_some_and(|promised| promised < pillar.max_age_for_checksums)
-    });
+    let age = match pillar.max_age_for_checksums {
+        Duration::ZERO => Duration::MAX,
+        age => age,
+    };
+    let broken =
+        slas.filter(move |sla| sla.max_checksum_age.is_some_and(|promised| promised < age));
     broken.map(|sla| {
         format!(
             "the pillar `{}` computes checksums again later than the agreement `{}` promises (max_age_for_checksums \
@@ -384,7 +389,10 @@ fn resolved(base: &Path, paths: &[PathBuf]) -> Vec<PathBuf> {
     paths.iter().map(|path| base.join(path)).collect()
 }
 
-fn duration(given: Option<&Text<crate::duration::HumaneDuration>>, default: Duration) -> Duration {
+pub(super) fn duration(
+    given: Option<&Text<crate::duration::HumaneDuration>>,
+    default: Duration,
+) -> Duration {
     given.map_or(default, |Text(duration)| duration.0)
 }
 

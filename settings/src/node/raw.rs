@@ -7,6 +7,7 @@ use serde::Deserialize;
 use super::{AlarmLevel, ChecksumDownload, PillarType};
 use crate::{
     duration::HumaneDuration,
+    pace::Pace,
     raw_value::{OneOf, RawBus, Text, Word},
     reading::{Shape, field_names},
     size::ByteSize,
@@ -36,6 +37,10 @@ pub(crate) struct RawPillar {
     pub(crate) minimum_size_left: Option<ByteSize>,
     pub(crate) time_to_start_deliver: Option<Text<HumaneDuration>>,
     pub(crate) max_age_for_checksums: Option<Text<HumaneDuration>>,
+    pub(crate) recheck_pace: Option<Text<Pace>>,
+    pub(crate) recheck_interval: Option<Text<HumaneDuration>>,
+    pub(crate) reconcile_pace: Option<Text<Pace>>,
+    pub(crate) reconcile_interval: Option<Text<HumaneDuration>>,
     pub(crate) alarm_level: Option<OneOf<AlarmLevel>>,
     pub(crate) sla: Vec<String>,
     pub(crate) first_audit_number: Option<NonZeroU64>,

@@ -2,7 +2,8 @@ use std::{net::SocketAddr, num::NonZeroU64};
 
 use super::*;
 use crate::{
-    AlarmLevel, BusUrl, ChecksumDownload, environment::Environment, problem::SettingsError,
+    AlarmLevel, BackgroundWork, BusUrl, ChecksumDownload, Pace, environment::Environment,
+    problem::SettingsError,
 };
 
 /// A small process; the tests spoil one line at a time.
@@ -98,6 +99,11 @@ fn whatever_is_left_out_has_its_default() {
     );
     assert_eq!(pillar.alarm_level, AlarmLevel::Error);
     assert_eq!((pillar.sla.len(), pillar.first_audit_number), (0, None));
+    let hours = |hours: u64| Duration::from_secs(hours * 3_600);
+    assert_eq!(pillar.recheck.pace.to_string(), "20971520 B/s");
+    assert_eq!(pillar.recheck.interval, hours(1));
+    assert_eq!(pillar.reconcile.pace.to_string(), "104857600 B/s");
+    assert_eq!(pillar.reconcile.interval, hours(7 * 24));
     assert!(node.plays_a_role());
     assert!(!load("").unwrap().plays_a_role());
 }
@@ -124,6 +130,12 @@ fn everything_set_is_read() {
     assert_eq!(north.minimum_size_left, 9_223_372_036_854_775_807);
     assert_eq!(north.time_to_start_deliver, Duration::from_millis(500));
     assert_eq!(north.alarm_level, AlarmLevel::Warning);
+    let work = |pace, seconds| BackgroundWork {
+        pace: Pace(pace),
+        interval: Duration::from_secs(seconds),
+    };
+    assert_eq!(north.recheck, work(NonZeroU64::new(3_000_000), 600));
+    assert_eq!(north.reconcile, work(None, 86_400));
     assert_eq!(
         (north.sla.as_slice(), north.first_audit_number),
         (&["gold".to_owned()][..], NonZeroU64::new(7))
@@ -270,6 +282,9 @@ fn late_checksums_are_warned_about() {
         warnings[0].contains("`north`") && warnings[0].contains("`gold`"),
         "{warnings:?}"
     );
+    let never = GOOD.replacen("#pillar", "max_age_for_checksums = \"0s\"", 1);
+    let warnings = load(&never).unwrap().check_against(&repository());
+    assert_eq!(warnings.unwrap().len(), 1);
     let fresh = GOOD.replacen("#pillar", "max_age_for_checksums = \"30d\"", 1);
     assert!(
         load(&fresh)
