@@ -1,6 +1,7 @@
 //! Changes to the database, inside a transaction that the caller begins and ends.
 
 mod changes;
+mod upkeep;
 
 use std::{
     collections::BTreeMap,
@@ -36,7 +37,11 @@ impl Counters {
     /// The next times: those of the clock, but later than all that were given out.
     fn advance(&mut self, now_ms: i64) {
         self.modified = now_ms.max(self.modified.saturating_add(1));
-        self.calculated = now_ms.max(self.calculated.saturating_add(1));
+        self.calculated = self.next_calculated(now_ms);
+    }
+
+    fn next_calculated(&self, now_ms: i64) -> i64 {
+        now_ms.max(self.calculated.saturating_add(1))
     }
 }
 
@@ -170,7 +175,7 @@ impl Ledger {
         if let Some(counters) = self.collections.get(collection) {
             return Ok(*counters);
         }
-        let audit = sql_integer(self.first_audit_number.get().saturating_sub(1));
+        let audit = self.last_number_before();
         let mut statement = self.connection.prepare_cached(
             "INSERT INTO collections (id, last_modified, last_calculated, last_audit)
              VALUES (?1, ?2, ?2, ?3)",
@@ -184,6 +189,11 @@ impl Ledger {
         };
         self.collections.insert(collection.clone(), counters);
         Ok(counters)
+    }
+
+    /// The number before the first one.
+    fn last_number_before(&self) -> i64 {
+        sql_integer(self.first_audit_number.get().saturating_sub(1))
     }
 
     fn store(&mut self, collection: CollectionId, counters: Counters) -> Result<(), IndexError> {

@@ -206,6 +206,12 @@ pub(super) fn directories(
     rows.map(|row| row.map(PathBuf::from)).collect()
 }
 
+pub(super) fn knows(connection: &Connection, collection: &CollectionId) -> rusqlite::Result<bool> {
+    let mut statement =
+        connection.prepare_cached("SELECT EXISTS (SELECT 1 FROM collections WHERE id = ?1)")?;
+    statement.query_row([collection.as_str()], |row| row.get(0))
+}
+
 pub(super) fn count(connection: &Connection, collection: &CollectionId) -> rusqlite::Result<u64> {
     let mut statement = connection.prepare_cached(
         "SELECT count(*) FROM files

@@ -28,6 +28,26 @@ pub struct FileRow {
     pub calculated_ms: i64,
 }
 
+impl FileRow {
+    /// That the file's bytes are not the expected ones, in words.
+    pub(crate) fn difference(&self) -> String {
+        let Self {
+            observed, expected, ..
+        } = self;
+        format!("the file's checksum is {observed}, expected is {expected}")
+    }
+
+    /// The same as an audit event.
+    pub(crate) fn inconsistency(&self, actor: &ComponentId) -> AuditEntry {
+        AuditEntry::of_pillar(
+            &self.file_id,
+            actor,
+            FileAction::Inconsistency,
+            self.difference(),
+        )
+    }
+}
+
 /// A file that has been stored, for [`put`](super::Index::put), or has taken another's place, for
 /// [`replace`](super::Index::replace).
 #[derive(Debug)]
@@ -147,6 +167,26 @@ pub struct AuditEntry {
     pub certificate_id: Option<String>,
     /// In the client's words: `AuditTrailInformation`.
     pub audit_trail_information: Option<String>,
+}
+
+impl AuditEntry {
+    /// Something that the pillar did unasked.
+    pub(crate) fn of_pillar(
+        file_id: &FileId,
+        actor: &ComponentId,
+        action: FileAction,
+        info: impl Into<String>,
+    ) -> Self {
+        Self {
+            file_id: file_id.clone(),
+            actor: actor.clone(),
+            action,
+            info: Some(info.into()),
+            operation_id: None,
+            certificate_id: None,
+            audit_trail_information: None,
+        }
+    }
 }
 
 /// An event of the audit trail.

@@ -104,10 +104,25 @@ fn unopened(path: &Path) -> impl FnOnce(rusqlite::Error) -> IndexError {
 }
 
 /// The format written here; `PRAGMA user_version` of the file.
-const FORMAT: i64 = 2;
+const FORMAT: i64 = 3;
 
 /// Each format, and what leads to it from the one before. A step that was released is never changed.
-const STEPS: &[(i64, &str)] = &[(1, TABLES), (FORMAT, OPEN_OPERATIONS)];
+const STEPS: &[(i64, &str)] = &[(1, TABLES), (2, OPEN_OPERATIONS), (FORMAT, UPKEEP)];
+
+/// How far background workers are, and what they found to be wrong.
+const UPKEEP: &str = "
+    CREATE TABLE worker_progress (
+        worker     TEXT NOT NULL,
+        collection INTEGER NOT NULL REFERENCES collections (key),
+        step       TEXT,
+        directory  TEXT,
+        path       TEXT,
+        finished   INTEGER,
+        PRIMARY KEY (worker, collection)
+    ) WITHOUT ROWID;
+    CREATE INDEX files_missing ON files (collection) WHERE missing = 1;
+    CREATE INDEX files_inconsistent ON files (collection) WHERE missing = 0 AND observed <> expected;
+";
 
 /// Replaces and deletes that have begun. Without directory, size and checksum of a new version it is a delete.
 const OPEN_OPERATIONS: &str = "

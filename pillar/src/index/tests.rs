@@ -16,6 +16,7 @@ use super::*;
 mod changes;
 mod group;
 mod model;
+mod upkeep;
 
 /// A clock that stands where it is put.
 #[derive(Debug, Default)]
@@ -142,6 +143,24 @@ fn open_operation(
         new,
         audit: entry(file_id.as_str()),
         response: response.into(),
+    }
+}
+
+fn observation(row: FileRow, checksum: &[u8], audit: Option<AuditEntry>) -> Observation {
+    Observation {
+        row,
+        checksum: checksum.to_vec().into(),
+        audit,
+    }
+}
+
+fn adoption(file_id: &str, checksum: &[u8]) -> Adoption {
+    Adoption {
+        file_id: file_id.into(),
+        directory: "/archive/2".into(),
+        size: 15,
+        checksum: checksum.to_vec().into(),
+        actor: "north".into(),
     }
 }
 
@@ -404,14 +423,14 @@ async fn strange_databases_are_refused_in_one_line() {
     );
 
     let later = rusqlite::Connection::open(fixture.path()).unwrap();
-    later.pragma_update(None, "user_version", 3).unwrap();
+    later.pragma_update(None, "user_version", 4).unwrap();
     drop(later);
     let error = Index::open(fixture.options()).unwrap_err();
     assert!(matches!(
         error,
         IndexError::Newer {
-            found: 3,
-            known: 2,
+            found: 4,
+            known: 3,
             ..
         }
     ));

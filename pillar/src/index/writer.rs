@@ -9,7 +9,8 @@ use pillarbox_messages::{CollectionId, FileId, clock::SharedClock};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    AuditEntry, DeleteRecord, Done, FileRow, IndexError, OpenOperation, PutRecord, ledger::Ledger,
+    Adopted, Adoption, AuditEntry, DeleteRecord, Done, FileRow, IndexError, Observation,
+    OpenOperation, Place, PutRecord, ledger::Ledger,
 };
 
 /// What the writer can be asked to do.
@@ -22,6 +23,10 @@ pub(super) enum Job {
     Drop(CollectionId, FileId, Reply<()>),
     Append(CollectionId, Box<AuditEntry>, Reply<u64>),
     MarkMissing(CollectionId, Box<FileRow>, Reply<bool>),
+    Introduce(CollectionId, Reply<()>),
+    Observe(CollectionId, Vec<Observation>, Reply<Vec<bool>>),
+    Adopt(CollectionId, Vec<Adoption>, Reply<Vec<Adopted>>),
+    Progress(&'static str, CollectionId, Option<Place>, Reply<()>),
     Close(Reply<()>),
 }
 
@@ -135,6 +140,29 @@ impl Writer {
                 let mark = |ledger: &mut Ledger| ledger.mark_missing(&collection, &row);
                 answer(ledger.attempt(&collection, mark), reply)
             }
+            Job::Introduce(collection, reply) => {
+                let key = collection.clone();
+                answer(
+                    ledger.attempt(&key, |ledger| ledger.introduce(collection)),
+                    reply,
+                )
+            }
+            Job::Observe(collection, seen, reply) => {
+                let key = collection.clone();
+                let observe = |ledger: &mut Ledger| ledger.observe(collection, seen, now_ms);
+                answer(ledger.attempt(&key, observe), reply)
+            }
+            Job::Adopt(collection, found, reply) => {
+                let key = collection.clone();
+                let adopt = |ledger: &mut Ledger| ledger.adopt(collection, found, now_ms);
+                answer(ledger.attempt(&key, adopt), reply)
+            }
+            Job::Progress(worker, collection, place, reply) => {
+                let save = |ledger: &mut Ledger| {
+                    ledger.save_progress(worker, &collection, place.as_ref(), now_ms)
+                };
+                answer(ledger.attempt(&collection, save), reply)
+            }
             Job::Close(reply) => answer(Ok(()), reply),
         }
     }
@@ -152,6 +180,11 @@ impl Job {
             }
             Self::Append(_, _, reply) => answer(Err(IndexError::Closed), reply),
             Self::MarkMissing(_, _, reply) => answer(Err(IndexError::Closed), reply),
+            Self::Introduce(_, reply) | Self::Progress(_, _, _, reply) => {
+                answer(Err(IndexError::Closed), reply)
+            }
+            Self::Observe(_, _, reply) => answer(Err(IndexError::Closed), reply),
+            Self::Adopt(_, _, reply) => answer(Err(IndexError::Closed), reply),
             Self::Close(reply) => answer(Err(IndexError::Closed), reply),
         }
     }

@@ -156,7 +156,7 @@ impl Ledger {
             .optional()?)
     }
 
-    fn write_row(&self, collection: i64, row: &FileRow) -> Result<(), IndexError> {
+    pub(super) fn write_row(&self, collection: i64, row: &FileRow) -> Result<(), IndexError> {
         let mut statement = self.connection.prepare_cached(
             "INSERT INTO files (collection, file_id, directory, size, expected, observed, modified,
                                 calculated, missing)

@@ -130,6 +130,9 @@ async fn an_index_of_the_first_format_is_taken_over() {
     assert_eq!(index.audit(&books(), 1).await.unwrap().len(), 2);
     let operation = open_operation(&books(), &"a/x1".into(), None);
     index.open_operation(operation.clone()).await.unwrap();
+    assert_eq!(index.health(&books()).await.unwrap().missing, 1);
+    let place = Some(Place::default());
+    index.save_progress("walk", &books(), place).await.unwrap();
     index.close().await;
     // Once is enough.
     let index = fixture.open();

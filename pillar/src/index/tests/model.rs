@@ -22,6 +22,15 @@ enum Step {
         file: usize,
         end: End,
     },
+    Observe {
+        collection: usize,
+        file: usize,
+        told: bool,
+    },
+    Adopt {
+        collection: usize,
+        file: usize,
+    },
     Append {
         collection: usize,
     },
@@ -61,6 +70,10 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(collection, file, end)| Step::Replace { collection, file, end }),
         3 => (0..2_usize, 0..12_usize, end())
             .prop_map(|(collection, file, end)| Step::Delete { collection, file, end }),
+        4 => (0..2_usize, 0..12_usize, any::<bool>())
+            .prop_map(|(collection, file, told)| Step::Observe { collection, file, told }),
+        2 => (0..2_usize, 0..12_usize)
+            .prop_map(|(collection, file)| Step::Adopt { collection, file }),
         1 => (0..2_usize).prop_map(|collection| Step::Append { collection }),
         2 => (0..50_i64).prop_map(Step::SetClock),
         1 => Just(Step::Reopen),
@@ -78,15 +91,16 @@ const COLLECTIONS: [&str; 2] = ["books", "dvds"];
 struct Model {
     /// (modified, calculated) of present files.
     files: BTreeMap<(usize, String), (i64, i64)>,
-    last: [Option<i64>; 2],
+    /// The last times given out.
+    modified: [Option<i64>; 2],
+    calculated: [Option<i64>; 2],
     events: [u64; 2],
 }
 
 impl Model {
-    fn next_time(&mut self, collection: usize, now: i64) -> i64 {
-        let next = self.last[collection].map_or(now, |last| now.max(last + 1));
-        self.last[collection] = Some(next);
-        next
+    fn next_times(&mut self, collection: usize, now: i64) -> (i64, i64) {
+        let modified = later(&mut self.modified[collection], now);
+        (modified, later(&mut self.calculated[collection], now))
     }
 
     fn listing(&self, wanted: usize, by_modified: bool, min: i64, max: i64) -> Vec<(i64, String)> {
@@ -106,6 +120,12 @@ impl Model {
         listing.sort();
         listing
     }
+}
+
+fn later(last: &mut Option<i64>, now: i64) -> i64 {
+    let next = last.map_or(now, |last| now.max(last + 1));
+    *last = Some(next);
+    next
 }
 
 async fn walk(index: &Index, by_modified: bool, query: ListQuery) -> Vec<(i64, String)> {
@@ -160,6 +180,12 @@ impl Pair {
                 file,
                 end,
             } => self.delete(collection, format!("f{file}"), end).await,
+            Step::Observe {
+                collection,
+                file,
+                told,
+            } => self.observe(collection, format!("f{file}"), told).await,
+            Step::Adopt { collection, file } => self.adopt(collection, format!("f{file}")).await,
             Step::Append { collection } => {
                 let id = COLLECTIONS[collection].into();
                 let number = self.index.append(&id, entry("f0")).await;
@@ -242,11 +268,41 @@ impl Pair {
         }
     }
 
+    async fn observe(&mut self, collection: usize, file: String, told: bool) {
+        let id = COLLECTIONS[collection].into();
+        let Some(row) = self.index.find(&id, &file.as_str().into()).await.unwrap() else {
+            return;
+        };
+        let audit = told.then(|| entry(&file));
+        let seen = observation(row, &[1], audit);
+        // The second look at the same row finds it changed.
+        let observed = self.index.observe(&id, vec![seen.clone(), seen]).await;
+        assert_eq!(observed.unwrap(), [true, false]);
+        let calculated = later(&mut self.model.calculated[collection], self.now);
+        self.model.files.get_mut(&(collection, file)).unwrap().1 = calculated;
+        self.model.events[collection] += u64::from(told);
+    }
+
+    async fn adopt(&mut self, collection: usize, file: String) {
+        let id = COLLECTIONS[collection].into();
+        let known = self.model.files.contains_key(&(collection, file.clone()));
+        // The checksum is the one that each put has, so that nothing more is told.
+        let adopted = self.index.adopt(&id, vec![adoption(&file, &[0x4a, 0x37])]);
+        match &adopted.await.unwrap()[..] {
+            [Adopted::Known] => assert!(known),
+            [Adopted::New(row) | Adopted::Again(row)] => {
+                assert!(!known);
+                self.stored(collection, file, row);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
     /// The new row has the times that it must have.
     fn stored(&mut self, collection: usize, file: String, row: &FileRow) {
-        let time = self.model.next_time(collection, self.now);
-        assert_eq!((row.modified_ms, row.calculated_ms), (time, time));
-        self.model.files.insert((collection, file), (time, time));
+        let times = self.model.next_times(collection, self.now);
+        assert_eq!((row.modified_ms, row.calculated_ms), times);
+        self.model.files.insert((collection, file), times);
         self.model.events[collection] += 1;
     }
 
