@@ -50,6 +50,7 @@ mod remove;
 mod retained;
 mod shelf;
 mod space;
+mod upkeep;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -61,14 +62,20 @@ use std::{
 
 use pillarbox_messages::{ArchiveFileId, CollectionId, HexBinary};
 
+pub(crate) use self::upkeep::Identity;
 pub use self::{
     claims::Claim,
     error::{ArchiveError, NoSpace},
     incoming::{IncomingFile, ReceivedFile},
 };
 use self::{
-    claims::Claims, disk::TempFile, error::Context, folders::Folders, retained::Retained,
-    shelf::Shelf, space::Space,
+    claims::{Claimant, Claims},
+    disk::TempFile,
+    error::Context,
+    folders::Folders,
+    retained::Retained,
+    shelf::Shelf,
+    space::Space,
 };
 use crate::digests::{Checksums, Spec};
 
@@ -177,13 +184,28 @@ impl Archive {
     /// The right to write a file, before anything is decided about it.
     ///
     /// # Errors
-    /// [`ArchiveError::Busy`] while another operation has it.
+    /// [`ArchiveError::Busy`] while somebody else has it.
     pub fn claim(
         &self,
         collection: &CollectionId,
         id: &ArchiveFileId,
     ) -> Result<Claim, ArchiveError> {
-        self.0.claims.claim(self.collection(collection)?, id)
+        let collection = self.collection(collection)?;
+        let claim = self.0.claims.claim(collection, id, Claimant::Operation);
+        claim.map_err(|_| claims::busy(collection, id))
+    }
+
+    /// The same, but a background worker is waited for: it needs its claim for a moment only.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Busy`] while another operation has it.
+    pub async fn claim_in_turn(
+        &self,
+        collection: &CollectionId,
+        id: &ArchiveFileId,
+    ) -> Result<Claim, ArchiveError> {
+        let collection = self.collection(collection)?;
+        self.0.claims.claim_in_turn(collection, id).await
     }
 
     /// Starts to receive a file: promises it space for `announced` bytes (0 if unknown), and computes

@@ -238,7 +238,10 @@ impl<'a> Settler<'a> {
     async fn settle_file(&self, operation: OpenOperation) -> Result<Option<Message>, Refusal> {
         // Stored under the pattern of its day: the built-in rules are what makes it a path.
         let file = pillarbox_messages::ArchiveFileId::new(&operation.key.file_id, None)?;
-        let claim = self.archive.claim(&operation.key.collection, &file)?;
+        let claim = self
+            .archive
+            .claim_in_turn(&operation.key.collection, &file)
+            .await?;
         let (_, response) = self.settle(claim, operation).await?;
         Ok(response)
     }

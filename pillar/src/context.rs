@@ -15,6 +15,7 @@ use crate::{
     digests::Spec,
     index::{FileRow, Index},
     refusal::Refusal,
+    workers::Board,
 };
 
 /// A pillar's parts; handlers share it.
@@ -29,6 +30,8 @@ pub(crate) struct Context {
     pub(crate) default_spec: Spec,
     /// Where result documents are written before they are sent; emptied at start.
     pub(crate) results: PathBuf,
+    /// What its background workers are doing.
+    pub(crate) workers: Board,
 }
 
 impl Context {
@@ -61,11 +64,8 @@ impl Context {
     ) -> Result<Option<StoredFile>, Refusal> {
         let file = archive_id(row)?;
         let stored = self.open_file(collection, &file).await?;
-        if stored.is_none()
-            && let Ok(claim) = self.archive.claim(collection, &file)
-        {
-            // Whoever has the claim may be about to delete the file, or will find it missing.
-            self.miss(&claim, collection, row).await?;
+        if stored.is_none() {
+            self.lose(collection, row).await?;
         }
         Ok(stored)
     }
@@ -96,6 +96,32 @@ impl Context {
         }
     }
 
+    /// Takes a file that was not found on the disk out of all listings, and raises an alarm, once; tells whether
+    /// it did. Nothing is done while an operation has the file in hand, or if it has been changed.
+    pub(crate) async fn lose(
+        &self,
+        collection: &CollectionId,
+        row: &FileRow,
+    ) -> Result<bool, Refusal> {
+        let file = archive_id(row)?;
+        let Some(claim) = self.archive.claim_briefly(collection, &file)? else {
+            return Ok(false);
+        };
+        let settled = self.index.settled(collection, &row.file_id).await?;
+        if settled.is_none_or(|now| now.modified_ms != row.modified_ms)
+            || self.open_file(collection, &file).await?.is_some()
+        {
+            return Ok(false);
+        }
+        let lost = self.index.mark_missing(collection, row).await?;
+        // An alarm may take its time.
+        drop(claim);
+        if lost {
+            self.raise_missing(collection, row.file_id.clone()).await;
+        }
+        Ok(lost)
+    }
+
     async fn miss(
         &self,
         _claim: &Claim,
@@ -106,6 +132,18 @@ impl Context {
             self.raise_missing(collection, row.file_id.clone()).await;
         }
         Ok(())
+    }
+
+    /// The bytes of a file are not the expected ones.
+    pub(crate) async fn raise_inconsistency(&self, collection: &CollectionId, row: &FileRow) {
+        let request = AlarmRequest {
+            level: AlarmLevel::Error,
+            code: AlarmCode::ChecksumAlarm,
+            text: row.difference(),
+            collection: Some(collection.clone()),
+            file: Some(row.file_id.clone()),
+        };
+        self.component.alarms().raise(request).await;
     }
 
     async fn raise_missing(&self, collection: &CollectionId, file: FileId) {

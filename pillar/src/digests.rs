@@ -163,24 +163,45 @@ impl Checksums {
         digests.finish()
     }
 
-    /// The checksums of everything that `bytes` gives. Before each piece `go_on` is asked.
+    /// The checksums of everything that `bytes` gives. After each piece `go_on` is asked.
     ///
     /// # Errors
     /// Reading fails; `Interrupted` where `go_on` said no.
     pub fn of_reader(
-        mut bytes: impl Read,
+        bytes: impl Read,
         specs: &[Spec],
         go_on: impl Fn() -> bool,
     ) -> io::Result<Self> {
+        Self::of_pieces(bytes, specs, &mut vec![0; BUFFER_BYTES], |_| {
+            if go_on() {
+                return Ok(());
+            }
+            Err(io::ErrorKind::Interrupted.into())
+        })
+    }
+
+    /// The same, a buffer at a time: `go_on` is told how many bytes came, and may end it.
+    ///
+    /// # Errors
+    /// Reading fails, or `go_on` does.
+    pub(crate) fn of_pieces<E: From<io::Error>>(
+        mut bytes: impl Read,
+        specs: &[Spec],
+        buffer: &mut [u8],
+        mut go_on: impl FnMut(usize) -> Result<(), E>,
+    ) -> Result<Self, E> {
         let mut digests = Digests::new(specs);
-        let mut buffer = vec![0; BUFFER_BYTES];
-        while go_on() {
-            match bytes.read(&mut buffer)? {
-                0 => return Ok(digests.finish()),
-                length => digests.update(buffer.get(..length).unwrap_or_default()),
+        loop {
+            match bytes.read(buffer) {
+                Ok(0) => return Ok(digests.finish()),
+                Ok(length) => {
+                    digests.update(buffer.get(..length).unwrap_or_default());
+                    go_on(length)?;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
             }
         }
-        Err(io::ErrorKind::Interrupted.into())
     }
 
     /// The checksum by `spec`, if it was asked for.

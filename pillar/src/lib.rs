@@ -34,6 +34,7 @@ mod listing;
 mod refusal;
 mod result_document;
 pub mod service;
+pub mod workers;
 
 pub use desk::Desk;
 pub use service::{Pillar, PillarError, PillarOptions};

@@ -7,10 +7,12 @@ use std::{
 };
 
 use pillarbox_bus::{AckMode, Bus, BusError, Delivery, SubscribeRequest};
-use pillarbox_component::{Component, ComponentOptions, Received, dispatch::catch};
+use pillarbox_component::{AlarmRequest, Component, ComponentOptions, Received, dispatch::catch};
 use pillarbox_exchange::ExchangeClient;
-use pillarbox_messages::{CollectionId, ComponentId, Destination, Message, clock::SharedClock};
-use pillarbox_settings::{PillarNode, PillarType, Repository};
+use pillarbox_messages::{
+    AlarmCode, CollectionId, ComponentId, Destination, Message, clock::SharedClock,
+};
+use pillarbox_settings::{AlarmLevel, PillarNode, PillarType, Repository};
 use thiserror::Error;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{debug, error, info, warn};
@@ -23,6 +25,7 @@ use crate::{
     digests::{Spec, SpecError},
     handlers::{self, Answer, Progress},
     index::{Index, IndexError, IndexOptions},
+    workers::{Background, Board, Recheck, Report, WorkerStatus},
 };
 
 /// What a pillar is made from.
@@ -101,6 +104,7 @@ pub enum PillarError {
 pub struct Pillar {
     context: Arc<Context>,
     workers: Workers,
+    background: Background,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
@@ -117,7 +121,9 @@ impl Pillar {
         // Directories and databases: not on a thread that others wait for.
         let opened = tokio::task::spawn_blocking(move || open(options)).await;
         let context = Arc::new(opened.unwrap_or_else(|_| Err(PillarError::Interrupted))?);
+        let clock = SharedClock::clone(context.component.clock());
         let pillar = Self {
+            background: Background::new(context.workers.clone(), clock),
             context,
             workers: Workers::new(),
             stop: CancellationToken::new(),
@@ -137,8 +143,15 @@ impl Pillar {
             let subscription = bus.subscribe(request.clone()).await.map_err(failed)?;
             pillar.tasks.spawn(pillar.intake(request).run(subscription));
         }
+        pillar.start_background();
         info!(pillar = id.as_str(), "pillar ready");
         Ok(pillar)
+    }
+
+    /// What its background workers are doing.
+    #[must_use]
+    pub fn workers(&self) -> Vec<WorkerStatus> {
+        self.context.workers.statuses()
     }
 
     /// Takes nothing new, finishes within `grace` what can be finished, and gives the rest back to the bus,
@@ -146,7 +159,7 @@ impl Pillar {
     pub async fn shutdown(self, grace: Duration) {
         self.stop.cancel();
         self.tasks.close();
-        let drained = self.workers.drain(grace).await;
+        let (drained, ()) = tokio::join!(self.workers.drain(grace), self.background.stop());
         self.tasks.wait().await;
         let pillar = self.context.component.id().as_str();
         let [stopped, unstarted] = drained;
@@ -172,6 +185,28 @@ impl Pillar {
         topics
             .chain(own.into_iter().map(|it| (it, AckMode::Individual)))
             .collect()
+    }
+
+    fn start_background(&self) {
+        let context = &self.context;
+        let recheck = Recheck::new(Arc::clone(context));
+        self.background
+            .start(recheck, context.settings.recheck, self.report_fault());
+    }
+
+    /// A worker's fault needs a human.
+    fn report_fault(&self) -> Report {
+        let context = Arc::clone(&self.context);
+        Box::new(move |shift, name, fault| {
+            let request = AlarmRequest {
+                level: AlarmLevel::Error,
+                code: AlarmCode::ComponentFailure,
+                text: format!("background worker {name}: {fault}"),
+                collection: None,
+                file: None,
+            };
+            shift.wait_for_others(context.component.alarms().raise(request));
+        })
     }
 
     fn intake(&self, request: SubscribeRequest) -> Intake {
@@ -247,6 +282,7 @@ pub(crate) fn open(options: PillarOptions) -> Result<Context, PillarError> {
         exchange,
         default_spec,
         results,
+        workers: Board::default(),
     })
 }
 

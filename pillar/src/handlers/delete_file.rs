@@ -68,7 +68,7 @@ impl Handler for DeleteFile {
         )?;
         let file = checks::file_id(context, &request.file_id)?;
         // From here on nobody else can change the file before we do.
-        let claim = context.archive.claim(collection, &file)?;
+        let claim = context.archive.claim_in_turn(collection, &file).await?;
         let key = operation_key(
             &request.header,
             Operation::DeleteFile,

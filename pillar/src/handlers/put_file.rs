@@ -84,7 +84,7 @@ impl Handler for PutFile {
         let requested = checks::requested_spec(request.checksum_request_for_new_file.as_ref())?;
         let file = checks::file_id(context, &request.file_id)?;
         // From here on nobody else can store the file before we do.
-        let claim = context.archive.claim(collection, &file)?;
+        let claim = context.archive.claim_in_turn(collection, &file).await?;
         let key = operation_key(
             &request.header,
             Operation::PutFile,

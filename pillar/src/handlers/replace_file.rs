@@ -94,7 +94,7 @@ impl Handler for ReplaceFile {
         checks::pillar(context, request.pillar_id.as_ref())?;
         let file = checks::file_id(context, &request.file_id)?;
         // From here on nobody else can change the file before we do.
-        let claim = context.archive.claim(collection, &file)?;
+        let claim = context.archive.claim_in_turn(collection, &file).await?;
         let (claim, prior) = prior(context, request, collection, claim).await?;
         if let Some(done) = &prior.done {
             return Ok(Checked::Done(Box::new(again(

@@ -175,17 +175,15 @@ impl Job {
             Self::Put(_, reply) | Self::Replace(_, reply) | Self::Delete(_, reply) => {
                 answer(Err(IndexError::Closed), reply)
             }
-            Self::Open(_, reply) | Self::Drop(_, _, reply) => {
-                answer(Err(IndexError::Closed), reply)
-            }
             Self::Append(_, _, reply) => answer(Err(IndexError::Closed), reply),
             Self::MarkMissing(_, _, reply) => answer(Err(IndexError::Closed), reply),
-            Self::Introduce(_, reply) | Self::Progress(_, _, _, reply) => {
-                answer(Err(IndexError::Closed), reply)
-            }
             Self::Observe(_, _, reply) => answer(Err(IndexError::Closed), reply),
             Self::Adopt(_, _, reply) => answer(Err(IndexError::Closed), reply),
-            Self::Close(reply) => answer(Err(IndexError::Closed), reply),
+            Self::Open(_, reply)
+            | Self::Drop(_, _, reply)
+            | Self::Introduce(_, reply)
+            | Self::Progress(_, _, _, reply)
+            | Self::Close(reply) => answer(Err(IndexError::Closed), reply),
         }
     }
 }

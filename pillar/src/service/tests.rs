@@ -1,5 +1,6 @@
 //! A pillar on an embedded bus, asked as a client asks it.
 
+mod background;
 mod changing;
 mod interleaved;
 mod listing;
@@ -65,7 +66,12 @@ impl Site {
 
     /// Where these hosts are allowed besides its exchange.
     async fn with_hosts(hosts: &[String]) -> Self {
-        Self::make(REPOSITORY, hosts).await
+        Self::make(REPOSITORY, hosts, |_| {}).await
+    }
+
+    /// Where the pillar has other options.
+    async fn with(change: impl FnOnce(&mut PillarOptions)) -> Self {
+        Self::make(REPOSITORY, &[], change).await
     }
 
     /// Where no checksum has to be given.
@@ -75,10 +81,14 @@ impl Site {
             _ => line,
         };
         let repository: Vec<_> = REPOSITORY.lines().map(trusting).collect();
-        Self::make(&repository.join("\n"), &[]).await
+        Self::make(&repository.join("\n"), &[], |_| {}).await
     }
 
-    async fn make(repository: &str, hosts: &[String]) -> Self {
+    async fn make(
+        repository: &str,
+        hosts: &[String],
+        change: impl FnOnce(&mut PillarOptions),
+    ) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let repository = Arc::new(Repository::from_toml_str(repository, "test").unwrap());
         let mut options = BrokerOptions::new(directory.path().join("bus"), SystemClock::shared());
@@ -94,13 +104,9 @@ impl Site {
         let mut policy = AddressPolicy::for_exchange(server.public_url()).unwrap();
         policy.hosts.extend_from_slice(hosts);
         let exchange = ExchangeClient::new(&ClientOptions::new(policy)).unwrap();
-        let pillar = Pillar::start(options_of(
-            directory.path(),
-            &repository,
-            &broker,
-            &exchange,
-        ));
-        let pillar = pillar.await.unwrap();
+        let mut options = options_of(directory.path(), &repository, &broker, &exchange);
+        change(&mut options);
+        let pillar = Pillar::start(options).await.unwrap();
         let client = Component::new(ComponentOptions::client(
             "ingest-1".into(),
             None,

@@ -59,6 +59,16 @@ pub struct Panicked {
     pub message: String,
 }
 
+impl Panicked {
+    /// What was caught, as [`catch_unwind`](std::panic::catch_unwind) gives it.
+    #[must_use]
+    pub fn of(panic: &(dyn Any + Send)) -> Self {
+        Self {
+            message: text_of(panic),
+        }
+    }
+}
+
 /// The workers take no more jobs: they are being drained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the workers are shutting down")]
@@ -97,9 +107,7 @@ pub async fn catch<T>(future: impl Future<Output = T> + Send) -> Result<T, Panic
     AssertUnwindSafe(future)
         .catch_unwind()
         .await
-        .map_err(|panic| Panicked {
-            message: text_of(&*panic),
-        })
+        .map_err(|panic| Panicked::of(&*panic))
 }
 
 /// Workers that run jobs by key; clones share them.

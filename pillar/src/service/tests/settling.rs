@@ -84,7 +84,7 @@ impl Site {
         fs::hard_link(self.place(id), kept).unwrap();
     }
 
-    async fn row(&self, id: &str) -> Option<crate::index::FileRow> {
+    pub(super) async fn row(&self, id: &str) -> Option<crate::index::FileRow> {
         self.index()
             .find(&"books".into(), &id.into())
             .await
