@@ -156,6 +156,7 @@ impl RunningNode {
                 bus,
                 data: node.data.clone(),
                 clock: SharedClock::clone(clock),
+                zoneless: alarms.accept_zoneless,
             };
             self.alarms = Some(AlarmService::start(options).await?);
         }

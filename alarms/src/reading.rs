@@ -4,7 +4,7 @@ use pillarbox_bus::Incoming;
 use pillarbox_component::{
     MessageSecurity, alarms::digest_of, incoming::decode, rejection::Rejection,
 };
-use pillarbox_messages::{AlarmMessage, ComponentId, CorrelationId, FileId, Message};
+use pillarbox_messages::{AlarmMessage, ComponentId, CorrelationId, FileId, Message, ReadOptions};
 
 use crate::store::{Entry, EntryKind};
 
@@ -13,9 +13,10 @@ use crate::store::{Entry, EntryKind};
 pub(crate) fn entry_of(
     incoming: &Incoming,
     security: &MessageSecurity,
+    options: ReadOptions,
     now_ms: i64,
 ) -> Option<Entry> {
-    match decode(incoming, security) {
+    match decode(incoming, security, options) {
         Ok(received) => match received.message {
             Message::AlarmMessage(alarm) => Some(alarm_entry(alarm)),
             _ => None,

@@ -11,9 +11,11 @@ use std::{
 
 use futures_util::future::join_all;
 use pillarbox_bus::{AckMode, Bus, BusError, Delivery, SubscribeRequest, Subscription};
-use pillarbox_component::MessageSecurity;
-use pillarbox_messages::{ComponentId, Destination, DestinationKind, clock::SharedClock};
-use pillarbox_settings::Repository;
+use pillarbox_component::{MessageSecurity, reading::read_options};
+use pillarbox_messages::{
+    ComponentId, Destination, DestinationKind, ReadOptions, clock::SharedClock,
+};
+use pillarbox_settings::{Repository, ZonelessDates};
 use thiserror::Error;
 use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
@@ -37,6 +39,8 @@ pub struct AlarmServiceOptions {
     pub data: PathBuf,
     /// Its time.
     pub clock: SharedClock,
+    /// What it makes of dates without an offset from UTC.
+    pub zoneless: ZonelessDates,
 }
 
 /// Why an alarm service did not start.
@@ -90,6 +94,7 @@ impl AlarmService {
             store: Arc::new(Mutex::new(store)),
             clock: options.clock,
             security: MessageSecurity::default(),
+            reading: read_options(options.zoneless),
             stop: stop.clone(),
             logged_ms: i64::MIN,
             unlogged: 0,
@@ -166,6 +171,7 @@ struct Keeper {
     store: Arc<Mutex<AlarmStore>>,
     clock: SharedClock,
     security: MessageSecurity,
+    reading: ReadOptions,
     stop: CancellationToken,
     /// When an unreadable message was last logged.
     logged_ms: i64,
@@ -194,7 +200,9 @@ impl Keeper {
         let now_ms = self.clock.now_ms();
         let entries: Arc<[Entry]> = batch
             .iter()
-            .filter_map(|delivery| entry_of(&delivery.message, &self.security, now_ms))
+            .filter_map(|delivery| {
+                entry_of(&delivery.message, &self.security, self.reading, now_ms)
+            })
             .collect();
         self.log_unreadable(&entries, now_ms);
         let mut wait = FIRST_WAIT;

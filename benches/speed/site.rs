@@ -14,6 +14,7 @@ use std::{
 use pillarbox::node::{RunningNode, exchange_client};
 use pillarbox_client::{Client, ClientOptions, PutFile, Source};
 use pillarbox_messages::clock::SystemClock;
+use pillarbox_settings::ZonelessDates;
 
 /// A port on which nobody listens.
 fn free_port() -> u16 {
@@ -122,6 +123,7 @@ impl Inside {
             sla: None,
             clock: SystemClock::shared(),
             timeouts: None,
+            zoneless: ZonelessDates::default(),
         })
         .expect("a client");
         Self {

@@ -13,7 +13,7 @@ use pillarbox_bus::{Bus, ConnectOptions, StompOptions};
 use pillarbox_client::{Client, ClientOptions, GetFile, PutFile, Source, passing_id};
 use pillarbox_exchange::{AddressPolicy, ExchangeClient, client::ClientOptions as ExchangeOptions};
 use pillarbox_messages::{ComponentId, FileId, clock::SystemClock};
-use pillarbox_settings::{BusUrl, Node, Repository};
+use pillarbox_settings::{BusUrl, Node, Repository, ZonelessDates};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -65,6 +65,7 @@ fn client(
         sla: None,
         clock: SystemClock::shared(),
         timeouts: None,
+        zoneless: ZonelessDates::default(),
     })?)
 }
 

@@ -63,6 +63,7 @@ impl Client {
             sla,
             clock,
             timeouts,
+            zoneless,
         } = options;
         if let Some(sla) = &sla
             && repository.sla(sla).is_none()
@@ -74,8 +75,10 @@ impl Client {
             });
         }
         let base = exchange_base.or_else(|| repository.exchange_url.clone());
-        let component = ComponentOptions::client(id, sla.as_deref(), repository, bus, clock);
-        let component = Component::new(component);
+        let component = Component::new(ComponentOptions {
+            zoneless,
+            ..ComponentOptions::client(id, sla.as_deref(), repository, bus, clock)
+        });
         Ok(Self {
             shared: Arc::new(Shared {
                 mediator: Mediator::start(component.clone(), named),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pillarbox_bus::Bus;
 use pillarbox_exchange::ExchangeClient;
 use pillarbox_messages::{ComponentId, CorrelationId, clock::SharedClock};
-use pillarbox_settings::{Repository, Timeouts};
+use pillarbox_settings::{Repository, Timeouts, ZonelessDates};
 
 /// What a client is made from.
 #[derive(Clone, Debug)]
@@ -29,6 +29,8 @@ pub struct ClientOptions {
     pub clock: SharedClock,
     /// How long it waits, if not as long as the settings say. Zero: without limit.
     pub timeouts: Option<Timeouts>,
+    /// What it makes of dates without an offset from UTC.
+    pub zoneless: ZonelessDates,
 }
 
 /// An id for a client that comes by once: host, user and something random, so that no two are alike.

@@ -242,13 +242,16 @@ pub(crate) fn open(options: PillarOptions) -> Result<Context, PillarError> {
         return Err(PillarError::UnsupportedType(id));
     }
     let default_spec = Spec::plain(repository.default_checksum)?;
-    let component = Component::new(ComponentOptions::pillar(
-        id.clone(),
-        repository,
-        bus,
-        SharedClock::clone(&clock),
-        settings.alarm_level,
-    ));
+    let component = Component::new(ComponentOptions {
+        zoneless: settings.accept_zoneless,
+        ..ComponentOptions::pillar(
+            id.clone(),
+            repository,
+            bus,
+            SharedClock::clone(&clock),
+            settings.alarm_level,
+        )
+    });
     if component.collections().is_empty() {
         return Err(PillarError::NoCollection(id));
     }

@@ -38,7 +38,7 @@ pub use crate::{
     naming::{CollectionDestinations, DurableSubscription},
     node::{
         AlarmLevel, AlarmsNode, BackgroundWork, BusServer, ChecksumDownload, ClientNode,
-        ExchangePolicy, ExchangeServerNode, Node, PillarNode, PillarType,
+        ExchangePolicy, ExchangeServerNode, Node, PillarNode, PillarType, ZonelessDates,
     },
     pace::Pace,
     problem::{Origin, Problem, SettingsError},

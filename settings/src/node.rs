@@ -69,6 +69,8 @@ pub struct PillarNode {
     pub reconcile: BackgroundWork,
     /// Which alarms it sends.
     pub alarm_level: AlarmLevel,
+    /// What it makes of dates without an offset from UTC.
+    pub accept_zoneless: ZonelessDates,
     /// The agreements it works under; empty: all of its collections.
     pub sla: Vec<String>,
     /// Where the numbering of audit trail events starts.
@@ -106,6 +108,19 @@ pub enum AlarmLevel {
     Error,
     /// What can't wait.
     Emergency,
+}
+
+/// What a component makes of dates without an offset from UTC in the messages it receives. The schema has none;
+/// components of protocol versions before 29 write them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ZonelessDates {
+    /// The message is refused, and an alarm raised.
+    #[default]
+    Refuse,
+    /// They are in UTC.
+    Utc,
+    /// They are in this machine's time zone.
+    Local,
 }
 
 /// The embedded bus, served to other processes.
@@ -148,6 +163,8 @@ pub struct ClientNode {
     pub sla: Option<String>,
     /// Base URL where it offers files; ends with `/`.
     pub exchange: Option<String>,
+    /// What it makes of dates without an offset from UTC.
+    pub accept_zoneless: ZonelessDates,
 }
 
 /// The alarm service.
@@ -155,6 +172,8 @@ pub struct ClientNode {
 pub struct AlarmsNode {
     /// Its component id.
     pub id: ComponentId,
+    /// What it makes of dates without an offset from UTC.
+    pub accept_zoneless: ZonelessDates,
 }
 
 impl Node {

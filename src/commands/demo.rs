@@ -13,6 +13,7 @@ use pillarbox_client::{
     PutFile, Source,
 };
 use pillarbox_messages::{CollectionId, ComponentId, FileId, HexBinary, clock::SystemClock};
+use pillarbox_settings::ZonelessDates;
 
 use super::node::{shut_down, start_from};
 use crate::{
@@ -78,6 +79,7 @@ fn client(id: ComponentId, bus: Bus, place: &Place) -> Result<Client, Failure> {
         sla: None,
         clock: SystemClock::shared(),
         timeouts: None,
+        zoneless: ZonelessDates::default(),
     })
     .map_err(not_started)
 }

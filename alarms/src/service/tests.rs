@@ -3,7 +3,7 @@ use std::time::Instant;
 use pillarbox_bus::{Broker, BrokerOptions, ConnectOptions, Outgoing, Stats};
 use pillarbox_component::{AlarmRequest, Component, ComponentOptions, Raised};
 use pillarbox_messages::{AlarmCode, CorrelationId, clock::SystemClock, properties};
-use pillarbox_settings::AlarmLevel;
+use pillarbox_settings::{AlarmLevel, ZonelessDates};
 use tempfile::TempDir;
 
 use super::*;
@@ -80,6 +80,7 @@ impl Site {
             bus: bus.clone(),
             data: self.data(),
             clock: SystemClock::shared(),
+            zoneless: ZonelessDates::default(),
         });
         (service.await.unwrap(), bus)
     }

@@ -13,7 +13,7 @@ use pillarbox_bus::{
 use pillarbox_component::{Component, ComponentOptions};
 use pillarbox_exchange::{AddressPolicy, ExchangeClient, ExchangeServer, ServerOptions, client};
 use pillarbox_messages::{Destination, clock::SystemClock};
-use pillarbox_settings::{AlarmLevel, Repository, Timeouts};
+use pillarbox_settings::{AlarmLevel, Repository, Timeouts, ZonelessDates};
 
 use super::stand_in::{StandIn, Temper};
 use crate::{Client, ClientOptions};
@@ -114,6 +114,7 @@ impl Site {
                 identification: timeout,
                 operation: timeout,
             }),
+            zoneless: ZonelessDates::default(),
         }
     }
 

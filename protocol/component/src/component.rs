@@ -20,6 +20,7 @@ use crate::{
     alarms::{Admission, AlarmRequest, AlarmSender, Limiter, Raised},
     incoming::{self, Filter, Received, Refusal},
     outgoing::{DeliveryOptions, Expiry, delivery_for, outgoing, reply_destination},
+    reading::read_options,
     rejection::Rejection,
     responses::{Subject, refusal},
     security::MessageSecurity,
@@ -237,7 +238,12 @@ impl Component {
             component: self.id(),
             collections: self.collections(),
         };
-        incoming::receive(incoming, self.security(), filter)
+        incoming::receive(
+            incoming,
+            self.security(),
+            read_options(self.shared.options.zoneless),
+            filter,
+        )
     }
 
     /// The answer that a refused request deserves: `REQUEST_NOT_UNDERSTOOD_FAILURE`, of its own type. None

@@ -6,7 +6,7 @@
 
 use pillarbox_bus::{Incoming, spelling};
 use pillarbox_messages::{
-    CollectionId, ComponentId, Destination, Header, KnownHeader, Message,
+    CollectionId, ComponentId, Destination, Header, KnownHeader, Message, ReadOptions,
     limits::MAX_MESSAGE_BYTES, properties,
 };
 
@@ -67,6 +67,7 @@ impl Filter<'_> {
 pub fn receive(
     incoming: &Incoming,
     security: &MessageSecurity,
+    options: ReadOptions,
     filter: Filter<'_>,
 ) -> Result<Received, Refusal> {
     let given = Properties::of(incoming);
@@ -76,7 +77,7 @@ pub fn receive(
     {
         return Err(Refusal::NotOurs);
     }
-    let result = decode(incoming, security);
+    let result = decode(incoming, security, options);
     let excluded = match &result {
         Ok(received) => {
             let header = received.message.header();
@@ -107,9 +108,13 @@ pub fn receive(
 ///
 /// # Errors
 /// The first check that failed, with all that is known by then.
-pub fn decode(incoming: &Incoming, security: &MessageSecurity) -> Result<Received, Box<Rejection>> {
+pub fn decode(
+    incoming: &Incoming,
+    security: &MessageSecurity,
+    options: ReadOptions,
+) -> Result<Received, Box<Rejection>> {
     let given = Properties::of(incoming);
-    match read(incoming, security, given) {
+    match read(incoming, security, options, given) {
         Ok((message, verified)) => {
             if let Err(reason) = check(&message, incoming, given) {
                 // What is too long to be sent back is not to be kept or logged either.
@@ -130,6 +135,7 @@ pub fn decode(incoming: &Incoming, security: &MessageSecurity) -> Result<Receive
 fn read(
     incoming: &Incoming,
     security: &MessageSecurity,
+    options: ReadOptions,
     given: Properties<'_>,
 ) -> Result<(Message, Verified), RejectionReason> {
     let bytes = incoming.body.len();
@@ -141,7 +147,7 @@ fn read(
     }
     let text = modified_utf8::decode(&incoming.body)?;
     let verified = security.verify(&text, given.signature)?;
-    Ok((Message::from_xml(&text)?, verified))
+    Ok((Message::from_xml_with(&text, options)?, verified))
 }
 
 fn check(

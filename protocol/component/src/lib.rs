@@ -2,7 +2,7 @@
 //!
 //! Owns: the one place where message text is signed and verified ([`security`]); how a message becomes a
 //! bus message and how it is delivered ([`outgoing`]); everything that is checked before a handler sees a
-//! message ([`incoming`]); one-at-a-time-per-key dispatch ([`dispatch`]); the table of failures and the one
+//! message ([`incoming`], [`reading`]); one-at-a-time-per-key dispatch ([`dispatch`]); the table of failures and the one
 //! function that raises an alarm ([`alarms`]); and [`Component`], which ties them to an identity.
 //!
 //! Refuses: to know any operation. What a request means is the handler's business.
@@ -19,6 +19,7 @@ pub mod dispatch;
 pub mod incoming;
 pub mod modified_utf8;
 pub mod outgoing;
+pub mod reading;
 pub mod rejection;
 pub mod responses;
 pub mod security;

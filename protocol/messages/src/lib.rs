@@ -90,7 +90,7 @@ pub use get_status::{
 pub use header::{Header, ResponseInfo};
 pub use hex_binary::{HexBinary, HexBinaryError};
 pub use ids::{CollectionId, ComponentId, CorrelationId, FileId};
-pub use message::{Message, MessageType};
+pub use message::{Message, MessageType, ReadOptions};
 pub use operation::{MessageKind, Operation};
 pub use put_file::{
     IdentifyPillarsForPutFileRequest, IdentifyPillarsForPutFileResponse, PutFileFinalResponse,
@@ -101,5 +101,5 @@ pub use replace_file::{
     ReplaceFileFinalResponse, ReplaceFileProgressResponse, ReplaceFileRequest,
 };
 pub use results::ResultDocument;
-pub use timestamp::{Timestamp, TimestampError};
+pub use timestamp::{Timestamp, TimestampError, Zone};
 pub use version::{ProtocolVersion, VersionError};

@@ -43,6 +43,7 @@ use crate::{
     ids::FileId,
     limits::MAX_MESSAGE_BYTES,
     operation::{MessageKind, Operation},
+    timestamp::Zone,
     version::ProtocolVersion,
     xml::{
         self,
@@ -50,6 +51,14 @@ use crate::{
         writer::Writer,
     },
 };
+
+/// How much more than the schema allows is read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReadOptions {
+    /// What a date and time without an offset from UTC is taken for: local time there. Without a zone it is refused.
+    /// Components of protocol versions before 29 write such dates.
+    pub zone: Option<Zone>,
+}
 
 /// What every message type does.
 pub(crate) trait Body: Sized {
@@ -263,7 +272,17 @@ impl Message {
     /// If the text is not well-formed, not such a message, or too large. The version is not judged; see
     /// [`ProtocolVersion::check`].
     pub fn from_xml(text: &str) -> Result<Self, DecodeError> {
+        Self::from_xml_with(text, ReadOptions::default())
+    }
+
+    /// As [`Message::from_xml`], but as lenient as the options say.
+    ///
+    /// # Errors
+    ///
+    /// As [`Message::from_xml`].
+    pub fn from_xml_with(text: &str, options: ReadOptions) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(text, MAX_MESSAGE_BYTES)?;
+        reader.set_options(options);
         Self::read(&mut reader).map_err(|reason| reader.into_error(*reason))
     }
 

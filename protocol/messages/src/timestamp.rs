@@ -2,10 +2,13 @@
 
 use std::{cmp::Ordering, fmt, fmt::Write as _, hash, str::FromStr};
 
-use chrono::{DateTime, FixedOffset, Utc};
+use chrono::{DateTime, FixedOffset, NaiveDateTime, Utc};
 use thiserror::Error;
 
-use crate::xml::{characters::collapsed, value::Value};
+use crate::{
+    message::ReadOptions,
+    xml::{characters::collapsed, value::Value},
+};
 
 /// A point in time, in milliseconds, with the offset from UTC that it was written with
 /// (`xs:dateTime`, schema type `SystemDateTime_TYPE`).
@@ -21,6 +24,9 @@ pub struct Timestamp {
     offset: i16,
 }
 
+/// The offset from UTC of a local date and time.
+pub type Zone = fn(NaiveDateTime) -> FixedOffset;
+
 /// A text that is no point in time with an offset from UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("not a date and time with an offset from UTC, like 2024-05-01T12:00:00.000Z")]
@@ -32,6 +38,11 @@ impl Timestamp {
         millis: 0,
         offset: 0,
     };
+
+    /// As [`FromStr`], but a date and time without an offset is read as one in `zone`, if there is one.
+    fn parse(text: &str, zone: Option<Zone>) -> Option<Self> {
+        Cursor(text.as_bytes()).date_time(zone)
+    }
 
     /// The instant so many milliseconds after 1970-01-01T00:00:00Z, in UTC; the nearest there is if it is
     /// beyond what can be held.
@@ -105,7 +116,7 @@ impl FromStr for Timestamp {
     type Err = TimestampError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Cursor(text.as_bytes()).date_time().ok_or(TimestampError)
+        Self::parse(text, None).ok_or(TimestampError)
     }
 }
 
@@ -128,6 +139,10 @@ impl Value for Timestamp {
 
     fn from_text(text: &str) -> Option<Self> {
         collapsed(text).parse().ok()
+    }
+
+    fn from_text_with(text: &str, options: ReadOptions) -> Option<Self> {
+        Self::parse(collapsed(text), options.zone)
     }
 
     fn write(&self, out: &mut String) {
@@ -191,6 +206,13 @@ impl Value for Timestamp {
     }
 }
 
+/// What clocks in `zone` show at so many milliseconds after 1970 began there.
+fn in_zone(local: i64, zone: Zone) -> Option<Timestamp> {
+    let offset = zone(DateTime::from_timestamp_millis(local)?.naive_utc());
+    let utc = DateTime::from_timestamp_millis(local - i64::from(offset.local_minus_utc()) * 1000)?;
+    Some(Timestamp::from(utc).with_offset(offset))
+}
+
 /// The last decimal digit.
 #[inline]
 fn digit(number: u32) -> u8 {
@@ -205,7 +227,7 @@ fn push_ascii(out: &mut String, text: &[u8]) {
 struct Cursor<'t>(&'t [u8]);
 
 impl Cursor<'_> {
-    fn date_time(mut self) -> Option<Timestamp> {
+    fn date_time(mut self, zone: Option<Zone>) -> Option<Timestamp> {
         let year = self.year()?;
         let month = self.after(b'-')?.two(1, 12)?;
         let day = self.after(b'-')?.two(1, days_in_month(year, month))?;
@@ -216,13 +238,16 @@ impl Cursor<'_> {
         if hour == 24 && (minute, second, any_fraction) != (0, 0, false) {
             return None;
         }
-        let offset = self.offset()?;
-        let millis = days_from_civil(year, month, day) * DAY
+        let local = days_from_civil(year, month, day) * DAY
             + hour * HOUR
             + minute * MINUTE
             + second * 1000
-            + fraction
-            - offset * MINUTE;
+            + fraction;
+        if let Some(zone) = zone.filter(|_| self.0.is_empty()) {
+            return in_zone(local, zone);
+        }
+        let offset = self.offset()?;
+        let millis = local - offset * MINUTE;
         DateTime::from_timestamp_millis(millis)?;
         Some(Timestamp {
             millis,

@@ -51,8 +51,10 @@ pub(super) fn node(document: Document<RawNode>, base: &Path) -> Result<Node, Set
     let alarms = raw.alarms.as_ref().and_then(|alarms| {
         let id = checker.require("alarms.id", alarms.id.as_ref(), "id = \"alarm-service\"")?;
         checker.id("alarms.id", "alarm service", id);
+        let zoneless = alarms.accept_zoneless.map(|OneOf(it)| it);
         Some(AlarmsNode {
             id: id.as_str().into(),
+            accept_zoneless: zoneless.unwrap_or_default(),
         })
     });
     own_ids_differ(&raw, &mut checker);
@@ -124,6 +126,7 @@ fn pillar(
         recheck: background::recheck(path, raw, checker),
         reconcile: background::reconcile(path, raw, checker),
         alarm_level: raw.alarm_level.map(|OneOf(it)| it).unwrap_or_default(),
+        accept_zoneless: raw.accept_zoneless.map(|OneOf(it)| it).unwrap_or_default(),
         sla: raw.sla.clone(),
         first_audit_number: raw.first_audit_number,
     })
@@ -216,6 +219,7 @@ fn client(raw: &RawNode, checker: &mut Checker<'_>) -> Option<ClientNode> {
         id: raw.id.as_deref().map(ComponentId::from),
         sla: raw.sla.clone(),
         exchange: exchange.and_then(|url| checker.accept("client.exchange", url)),
+        accept_zoneless: raw.accept_zoneless.map(|OneOf(it)| it).unwrap_or_default(),
     })
 }
 

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, num::NonZeroU64, path::PathBuf};
 
 use serde::Deserialize;
 
-use super::{AlarmLevel, ChecksumDownload, PillarType};
+use super::{AlarmLevel, ChecksumDownload, PillarType, ZonelessDates};
 use crate::{
     duration::HumaneDuration,
     pace::Pace,
@@ -42,6 +42,7 @@ pub(crate) struct RawPillar {
     pub(crate) reconcile_pace: Option<Text<Pace>>,
     pub(crate) reconcile_interval: Option<Text<HumaneDuration>>,
     pub(crate) alarm_level: Option<OneOf<AlarmLevel>>,
+    pub(crate) accept_zoneless: Option<OneOf<ZonelessDates>>,
     pub(crate) sla: Vec<String>,
     pub(crate) first_audit_number: Option<NonZeroU64>,
 }
@@ -68,6 +69,11 @@ impl Word for AlarmLevel {
         ("ERROR", Self::Error),
         ("WARNING", Self::Warning),
     ];
+}
+
+impl Word for ZonelessDates {
+    const WHAT: &'static str = "time zone for dates without one";
+    const ALL: &'static [(&'static str, Self)] = &[("utc", Self::Utc), ("local", Self::Local)];
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -113,12 +119,14 @@ pub(crate) struct RawClient {
     pub(crate) id: Option<String>,
     pub(crate) sla: Option<String>,
     pub(crate) exchange: Option<String>,
+    pub(crate) accept_zoneless: Option<OneOf<ZonelessDates>>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub(crate) struct RawAlarms {
     pub(crate) id: Option<String>,
+    pub(crate) accept_zoneless: Option<OneOf<ZonelessDates>>,
 }
 
 impl Shape for RawNode {
@@ -139,7 +147,9 @@ impl Shape for RawNode {
         ("client.id", false),
         ("client.sla", false),
         ("client.exchange", false),
+        ("client.accept_zoneless", false),
         ("alarms.id", false),
+        ("alarms.accept_zoneless", false),
     ];
     const LISTS: &'static [&'static [&'static str]] = &[&["pillars"]];
 

@@ -2,7 +2,7 @@
 
 mod spoiled;
 
-use std::time::Duration;
+use std::{fs, time::Duration};
 
 use self::spoiled::{Sender, Spoiled, deep, spoiled};
 use crate::support::{
@@ -190,6 +190,31 @@ fn versions_of_another_time() {
         "{}",
         whole.alarms()
     );
+    whole.assert_well();
+}
+
+#[test]
+fn dates_without_an_offset_are_for_a_pillar_that_accepts_them() {
+    let mut whole = Whole::start(&["north"]);
+    let settings = whole.site.part("whole").join("node.toml");
+    for (setting, wanted) in [
+        ("", "REQUEST_NOT_UNDERSTOOD_FAILURE"),
+        ("accept_zoneless = \"utc\"\n", "OPERATION_COMPLETED"),
+    ] {
+        let level = "alarm_level = \"WARNING\"\n";
+        let text = fs::read_to_string(&settings).expect("settings");
+        let text = text.replace(level, &format!("{level}{setting}"));
+        fs::write(&settings, text).expect("can be written");
+        whole.restart();
+        let mut peer = RawPeer::connect(whole.site.bus_port, "peer");
+        let after = "<MinTimestamp>2011-05-03T11:18:00</MinTimestamp>";
+        let children = format!("{}{after}", file_ids(None));
+        let answer = peer.ask("GetFileIDsRequest", "c-1", "north", &children);
+        assert_eq!(answer.code(), wanted, "{setting}{}", answer.xml);
+    }
+    let alarms = whole.alarms();
+    assert!(alarms.contains("INVALID_MESSAGE"), "{alarms}");
+    assert_eq!(alarms.matches("MinTimestamp").count(), 1, "{alarms}");
     whole.assert_well();
 }
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use pillarbox_bus::Bus;
 use pillarbox_messages::{CollectionId, ComponentId, Destination, clock::SharedClock};
-use pillarbox_settings::{AlarmLevel, Repository, Timeouts};
+use pillarbox_settings::{AlarmLevel, Repository, Timeouts, ZonelessDates};
 
 /// What a component is made from.
 #[derive(Clone, Debug)]
@@ -23,6 +23,8 @@ pub struct ComponentOptions {
     pub alarm_level: AlarmLevel,
     /// When its requests expire.
     pub timeouts: Timeouts,
+    /// What it makes of dates without an offset from UTC.
+    pub zoneless: ZonelessDates,
 }
 
 impl ComponentOptions {
@@ -48,6 +50,7 @@ impl ComponentOptions {
             addresses,
             alarm_level,
             timeouts,
+            zoneless: ZonelessDates::default(),
         }
     }
 
@@ -79,6 +82,7 @@ impl ComponentOptions {
             addresses,
             alarm_level,
             timeouts,
+            zoneless: ZonelessDates::default(),
         }
     }
 }

@@ -2,11 +2,13 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use pillarbox_messages::{
-    AlarmCode, Destination, FileId, Header, IdentifyPillarsForGetFileRequest, MessageType,
-    ProtocolVersion,
+    Alarm, AlarmCode, AlarmMessage, Destination, FileId, Header, IdentifyPillarsForGetFileRequest,
+    MessageType, ProtocolVersion, Timestamp,
 };
+use pillarbox_settings::ZonelessDates;
 
 use super::*;
+use crate::reading::read_options;
 
 fn request(to: Option<&str>, collection: Option<&str>) -> Message {
     let header = Header {
@@ -45,8 +47,10 @@ fn incoming(text: impl Into<Vec<u8>>, given: &[(&str, &str)]) -> Incoming {
     }
 }
 
+const STRICT: ReadOptions = ReadOptions { zone: None };
+
 fn read(text: &str, given: &[(&str, &str)]) -> Result<Received, Box<Rejection>> {
-    decode(&incoming(text, given), &MessageSecurity::Unsigned)
+    decode(&incoming(text, given), &MessageSecurity::Unsigned, STRICT)
 }
 
 const KIND: &str = "IdentifyPillarsForGetFileRequest";
@@ -124,7 +128,7 @@ fn a_reply_address_that_no_bus_takes_is_refused_without_an_answer() {
             reply_to: Some(reply_address.to_owned()),
             ..incoming(message.to_xml(), &[])
         };
-        decode(&incoming, &MessageSecurity::Unsigned)
+        decode(&incoming, &MessageSecurity::Unsigned, STRICT)
     };
     let long = format!("/remote-temp-queue/{}", "x".repeat(256));
     let temporary = "temporary-queue://mine";
@@ -172,7 +176,8 @@ fn identify_requests_for_others_are_passed_over_in_silence() {
         component: &north,
         collections: &served,
     };
-    let receive = |incoming: &Incoming| receive(incoming, &MessageSecurity::Unsigned, filter);
+    let receive =
+        |incoming: &Incoming| receive(incoming, &MessageSecurity::Unsigned, STRICT, filter);
     let text = |to, collection| request(to, collection).to_xml();
     let kind = (properties::TYPE, KIND);
 
@@ -220,7 +225,13 @@ fn operation_requests_are_not_filtered_by_their_receiver() {
         component: &north,
         collections: &[],
     };
-    let received = receive(&incoming(put, &[]), &MessageSecurity::Unsigned, filter).unwrap();
+    let received = receive(
+        &incoming(put, &[]),
+        &MessageSecurity::Unsigned,
+        STRICT,
+        filter,
+    )
+    .unwrap();
     assert_eq!(
         received.message.message_type(),
         MessageType::DeleteFileRequest
@@ -234,7 +245,7 @@ fn text_from_java_peers_is_put_together() {
     let (before, after) = text.split_once('@').unwrap();
     let java = [0xED, 0xA0, 0xBD, 0xED, 0xB2, 0xBE];
     let body = [before.as_bytes(), &java, after.as_bytes()].concat();
-    let received = decode(&incoming(body, &[]), &MessageSecurity::Unsigned).unwrap();
+    let received = decode(&incoming(body, &[]), &MessageSecurity::Unsigned, STRICT).unwrap();
     assert_eq!(received.message.file_id().unwrap().as_str(), "a💾.txt");
 }
 
@@ -258,6 +269,7 @@ fn what_can_be_known_of_a_refused_message_is() {
     let large = decode(
         &incoming(vec![b' '; MAX_MESSAGE_BYTES + 1], &[]),
         &MessageSecurity::Unsigned,
+        STRICT,
     );
     assert!(matches!(
         large.unwrap_err().reason,
@@ -266,6 +278,7 @@ fn what_can_be_known_of_a_refused_message_is() {
     let binary = decode(
         &incoming(b"<a>\xFF</a>".to_vec(), &[]),
         &MessageSecurity::Unsigned,
+        STRICT,
     );
     assert!(matches!(
         binary.unwrap_err().reason,
@@ -322,6 +335,56 @@ fn a_message_is_accepted_if_both_sides_are_new_enough_for_the_other() {
         "{}",
         rejection.alarm_text()
     );
+}
+
+#[test]
+fn dates_without_an_offset_are_for_those_who_accept_them() {
+    let alarm = |date: &str| {
+        let header = Header {
+            destination: Destination::topic("alarms"),
+            ..request(None, Some("books")).header().clone()
+        };
+        let alarm = Alarm {
+            alarm_code: AlarmCode::FailedOperation,
+            alarm_raiser: "old".into(),
+            alarm_text: "text".to_owned(),
+            orig_date_time: Timestamp::EPOCH,
+            file_id: None,
+            collection_id: None,
+        };
+        let text = Message::from(AlarmMessage { header, alarm }).to_xml();
+        text.replace("1970-01-01T00:00:00.000Z", date)
+    };
+    let read = |date: &str, dates| {
+        let incoming = incoming(alarm(date), &[]);
+        decode(&incoming, &MessageSecurity::Unsigned, read_options(dates))
+    };
+    for (date, strict, lenient) in [
+        ("2011-05-03T11:18:00", false, true),
+        ("2011-05-03T11:18:00.123456789", false, true),
+        ("2011-05-03T11:18:00.123456789+05:45", true, true),
+        ("2011-05-03T11:18:00Z", true, true),
+        ("2011-05-03T11:18:00-00:00", true, true),
+        ("2011-05-03T24:00:00Z", true, true),
+        ("2011-05-03", false, false),
+        ("2011-05-03T11:18", false, false),
+        ("yesterday", false, false),
+    ] {
+        let refused = read(date, ZonelessDates::Refuse);
+        assert_eq!(refused.is_ok(), strict, "{date}");
+        if let Err(rejection) = refused {
+            assert_eq!(rejection.alarm_code(), AlarmCode::InvalidMessage);
+        }
+        for dates in [ZonelessDates::Utc, ZonelessDates::Local] {
+            assert_eq!(read(date, dates).is_ok(), lenient, "{date}, {dates:?}");
+        }
+    }
+    let received = read("2011-05-03T11:18:00", ZonelessDates::Utc).unwrap();
+    let Message::AlarmMessage(alarm) = received.message else {
+        panic!("{received:?}")
+    };
+    let expected = "2011-05-03T11:18:00Z".parse().unwrap();
+    assert_eq!(alarm.alarm.orig_date_time, expected);
 }
 
 #[test]
@@ -382,7 +445,8 @@ fn captured_messages_are_received_as_they_came() {
             .map(|(name, value)| (name.split(' ').next().unwrap(), value))
             .collect();
         let body = std::fs::read(path.with_extension("xml")).unwrap();
-        if let Err(rejection) = decode(&incoming(body, &given), &MessageSecurity::Unsigned) {
+        if let Err(rejection) = decode(&incoming(body, &given), &MessageSecurity::Unsigned, STRICT)
+        {
             let directory = path
                 .parent()
                 .unwrap()

@@ -71,6 +71,72 @@ fn what_the_schema_does_not_have() {
     }
 }
 
+/// Dates as old components write them, where a zone is given: winter and summer time, and a zone with seconds.
+#[test]
+fn dates_without_an_offset_are_local_to_the_zone_given() {
+    const BERLIN: Zone = |at| {
+        let hours = if (4..=10).contains(&at.month()) { 2 } else { 1 };
+        FixedOffset::east_opt(hours * 3600).unwrap()
+    };
+    const OLD_AMSTERDAM: Zone = |_| FixedOffset::east_opt(19 * 60 + 32).unwrap();
+    let read = |text: &str, zone: Option<Zone>| {
+        let options = ReadOptions { zone };
+        Timestamp::from_text_with(text, options).map(|time| time.to_string())
+    };
+    let utc: Zone = |_| FixedOffset::east_opt(0).unwrap();
+    for (text, zone, expected) in [
+        ("2011-05-03T11:18:00", None, None),
+        (
+            "2011-05-03T11:18:00",
+            Some(utc),
+            Some("2011-05-03T11:18:00.000Z"),
+        ),
+        (
+            " 2011-05-03T11:18:00.5\n",
+            Some(utc),
+            Some("2011-05-03T11:18:00.500Z"),
+        ),
+        (
+            "2011-05-03T11:18:00",
+            Some(BERLIN),
+            Some("2011-05-03T11:18:00.000+02:00"),
+        ),
+        (
+            "2011-12-03T24:00:00",
+            Some(BERLIN),
+            Some("2011-12-04T00:00:00.000+01:00"),
+        ),
+        (
+            "1937-01-01T00:19:32",
+            Some(OLD_AMSTERDAM),
+            Some("1937-01-01T00:19:00.000+00:19"),
+        ),
+        // Who says it is believed.
+        (
+            "2011-05-03T11:18:00.123456789+05:45",
+            Some(BERLIN),
+            Some("2011-05-03T11:18:00.123+05:45"),
+        ),
+        (
+            "2011-05-03T11:18:00Z",
+            Some(BERLIN),
+            Some("2011-05-03T11:18:00.000Z"),
+        ),
+        (
+            "2011-05-03T11:18:00-00:00",
+            Some(BERLIN),
+            Some("2011-05-03T11:18:00.000Z"),
+        ),
+        ("2011-05-03T11:18:00 ", None, None),
+        ("2011-05-03T11:18:00x", Some(utc), None),
+        ("2011-05-03T11:18", Some(utc), None),
+        ("2011-05-03", Some(utc), None),
+        ("2011-05-03T24:00:01", Some(utc), None),
+    ] {
+        assert_eq!(read(text, zone).as_deref(), expected, "{text:?}");
+    }
+}
+
 #[test]
 fn instants_beyond_what_can_be_held_are_the_nearest() {
     for millis in [i64::MIN, i64::MAX] {

@@ -25,7 +25,7 @@ impl<T: Value> Content for T {
     #[inline]
     fn read(reader: &mut Reader<'_>) -> Read<Self> {
         let text = reader.text()?;
-        parse(&text)
+        parse(&text, reader.options())
     }
 
     #[inline]

@@ -18,6 +18,7 @@ use super::{ELEMENTS, characters, content::Content, declaration};
 use crate::{
     error::{DecodeError, DecodeReason, Expected, shown},
     limits::MAX_NAMESPACES,
+    message::ReadOptions,
     version::ProtocolVersion,
 };
 
@@ -33,6 +34,7 @@ pub(crate) struct Reader<'x> {
     offset: u64,
     scan: Scan,
     known: Known<'x>,
+    options: ReadOptions,
 }
 
 /// The next tag, read but not yet taken.
@@ -87,6 +89,7 @@ impl<'x> Reader<'x> {
             offset: 0,
             scan: Scan::default(),
             known: Known::default(),
+            options: ReadOptions::default(),
         };
         if text.len() > limit {
             let reason = DecodeReason::TooLarge {
@@ -97,6 +100,15 @@ impl<'x> Reader<'x> {
         }
         reader.scan = Scan::of(text);
         Ok(reader)
+    }
+
+    /// Reads with these options.
+    pub(crate) const fn set_options(&mut self, options: ReadOptions) {
+        self.options = options;
+    }
+
+    pub(crate) const fn options(&self) -> ReadOptions {
+        self.options
     }
 
     /// The reason with where it happened and what was known.

@@ -7,6 +7,7 @@ use crate::{
     destination::Destination,
     error::DecodeReason,
     ids::{CollectionId, ComponentId, CorrelationId, FileId},
+    message::ReadOptions,
 };
 
 /// A type whose XML form is plain text.
@@ -16,6 +17,12 @@ pub(crate) trait Value: Sized {
 
     /// The value of the text, references and line ends already resolved.
     fn from_text(text: &str) -> Option<Self>;
+
+    /// The value of the text, where the options allow more than [`Value::from_text`] does.
+    #[inline]
+    fn from_text_with(text: &str, _options: ReadOptions) -> Option<Self> {
+        Self::from_text(text)
+    }
 
     /// Appends the text, escaped.
     fn write(&self, out: &mut String);
@@ -28,8 +35,8 @@ pub(crate) trait Value: Sized {
 
 /// The value of the text.
 #[inline]
-pub(crate) fn parse<T: Value>(text: &str) -> Read<T> {
-    T::from_text(text).ok_or_else(|| DecodeReason::bad_value(text, T::EXPECTED))
+pub(crate) fn parse<T: Value>(text: &str, options: ReadOptions) -> Read<T> {
+    T::from_text_with(text, options).ok_or_else(|| DecodeReason::bad_value(text, T::EXPECTED))
 }
 
 impl Value for String {

@@ -2,8 +2,8 @@ use std::{net::SocketAddr, num::NonZeroU64};
 
 use super::*;
 use crate::{
-    AlarmLevel, BackgroundWork, BusUrl, ChecksumDownload, Pace, environment::Environment,
-    problem::SettingsError,
+    AlarmLevel, BackgroundWork, BusUrl, ChecksumDownload, Pace, ZonelessDates,
+    environment::Environment, problem::SettingsError,
 };
 
 /// A small process; the tests spoil one line at a time.
@@ -136,6 +136,9 @@ fn everything_set_is_read() {
     };
     assert_eq!(north.recheck, work(NonZeroU64::new(3_000_000), 600));
     assert_eq!(north.reconcile, work(None, 86_400));
+    assert_eq!(north.accept_zoneless, ZonelessDates::Utc);
+    assert_eq!(sums.accept_zoneless, ZonelessDates::Refuse);
+    assert_eq!(node.alarms.unwrap().accept_zoneless, ZonelessDates::Local);
     assert_eq!(
         (north.sla.as_slice(), north.first_audit_number),
         (&["gold".to_owned()][..], NonZeroU64::new(7))
@@ -160,10 +163,9 @@ fn everything_set_is_read() {
         [Path::new("settings/drop"), Path::new("/srv")]
     );
     assert_eq!(node.exchange.ca_files, [Path::new("settings/ca.pem")]);
-    assert_eq!(
-        node.client.unwrap().exchange.as_deref(),
-        Some("file:///srv/offers/")
-    );
+    let client = node.client.unwrap();
+    assert_eq!(client.exchange.as_deref(), Some("file:///srv/offers/"));
+    assert_eq!(client.accept_zoneless, ZonelessDates::Local);
 }
 
 #[test]

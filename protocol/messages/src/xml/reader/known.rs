@@ -31,7 +31,7 @@ impl<'x> Reader<'x> {
         self.ahead = Ahead::Nothing;
         self.path.push(name);
         let text = self.text()?;
-        let value = parse(&text)?;
+        let value = parse(&text, self.options())?;
         keep(&mut self.known, text);
         self.path.pop();
         Ok(value)
