@@ -312,8 +312,9 @@ impl Archive {
 
     /// Puts a removed file back, whose row the index is certain to have still. That it can't be put back is logged.
     pub async fn restore(&self, removed: Removed) {
+        let inner = Arc::clone(&self.0);
         // A panic in there has been reported by the task.
-        _ = tokio::task::spawn_blocking(move || removed.restore()).await;
+        _ = tokio::task::spawn_blocking(move || removed.restore(&inner.folders)).await;
     }
 
     /// Finds out from the disk whether a replace by what is `expected`, or a delete if nothing is, has happened. If

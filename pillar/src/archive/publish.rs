@@ -94,13 +94,12 @@ impl Published {
             ..
         } = self;
         let place = shelf.place(&claim.id);
-        let mut taken_back = restore(&superseded);
+        let mut taken_back = restore(&superseded, folders);
         if !superseded
             .iter()
             .any(|kept| Arc::ptr_eq(&kept.shelf, &shelf))
         {
-            let removed = fs::remove_file(&place).and_then(|()| shelf.sync_names(&place));
-            taken_back = taken_back.and(removed);
+            taken_back = taken_back.and_then(|()| shelf.unlink(&place));
         }
         if let Err(error) = taken_back {
             tracing::warn!(path = %place.display(), %error, "a file without a row in the index stays");
@@ -112,8 +111,8 @@ impl Published {
 }
 
 /// Gives places back, whatever stands there now.
-pub(super) fn restore(superseded: &[Retained]) -> io::Result<()> {
-    superseded.iter().try_for_each(Retained::restore)
+pub(super) fn restore(superseded: &[Retained], folders: &Folders) -> io::Result<()> {
+    superseded.iter().try_for_each(|kept| kept.restore(folders))
 }
 
 /// The other shelves of the collection that hold a file of this id, which a crash left there.
@@ -145,9 +144,7 @@ impl Shelf {
     ) -> Result<Retained, ArchiveError> {
         let place = self.place(id);
         let kept = Retained::keep(self, id, folders).at("keep a copy of", &place)?;
-        fs::remove_file(&place).at("remove", &place)?;
-        self.sync_names(&place)
-            .at("sync the directory of", &place)?;
+        self.unlink(&place).at("remove", &place)?;
         Ok(kept)
     }
 

@@ -1,6 +1,6 @@
 //! Taking a file away, and finishing what a crash cut off.
 
-use std::{fs::File, io, path::Path, sync::Arc};
+use std::{fs::File, io, sync::Arc};
 
 use super::{
     ArchiveError, Claim, Expected, Removed,
@@ -74,10 +74,10 @@ impl Claim {
             // A disk that was taken away is no reason to believe that its files are gone.
             shelf.check_present()?;
             let place = shelf.place(&self.id);
-            if place.parent().is_some_and(Path::is_dir) {
-                shelf
-                    .sync_names(&place)
-                    .at("sync the directory of", &place)?;
+            match shelf.sync_names(&place) {
+                // Gone with the file.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                synced => synced.at("sync the directory of", &place)?,
             }
         }
         self.prune(folders);
@@ -144,9 +144,9 @@ fn has_checksum(file: File, expected: &Expected) -> io::Result<bool> {
 
 impl Removed {
     /// Puts the file back. Blocks.
-    pub(super) fn restore(self) {
+    pub(super) fn restore(self, folders: &Folders) {
         let place = self.claim.id.as_str();
-        if let Err(error) = restore(&self.superseded) {
+        if let Err(error) = restore(&self.superseded, folders) {
             tracing::error!(file = place, %error, "a file that the index knows is only in retainDir");
         }
     }

@@ -39,9 +39,15 @@ impl Retained {
     }
 
     /// Gives the place back, whatever stands there now.
-    pub(super) fn restore(&self) -> io::Result<()> {
-        fs::rename(&self.path, &self.place)?;
-        self.shelf.sync_names(&self.place)
+    pub(super) fn restore(&self, folders: &Folders) -> io::Result<()> {
+        let Self { shelf, place, path } = self;
+        if !place.starts_with(&shelf.folders) {
+            fs::rename(path, place)?;
+            return shelf.sync_names(place);
+        }
+        folders.make_and(&shelf.folders, place, || fs::rename(path, place))?;
+        shelf.sync_names(place)?;
+        folders.sync(&shelf.folders, place)
     }
 }
 
@@ -205,7 +211,7 @@ mod tests {
         fixture.stand(&name, "old");
         let kept = fixture.keep(&name);
         fixture.stand(&name, "new");
-        kept.restore().unwrap();
+        kept.restore(&fixture.folders).unwrap();
         let content = fs::read_to_string(fixture.shelf.place(&name)).unwrap();
         assert_eq!((content.as_str(), fixture.retained()), ("old", 0));
     }

@@ -119,6 +119,14 @@ impl Shelf {
         }
     }
 
+    /// Takes a name away for good.
+    pub(super) fn unlink(&self, place: &Path) -> io::Result<()> {
+        // Opened first: once it is empty, others may remove it.
+        let dir = File::open(place.parent().unwrap_or(&self.files))?;
+        fs::remove_file(place)?;
+        dir.sync_all()
+    }
+
     /// Makes the names in the directory of a place last.
     pub(super) fn sync_names(&self, place: &Path) -> io::Result<()> {
         match place.parent() {

@@ -7,6 +7,7 @@ use tempfile::TempDir;
 
 use super::*;
 
+mod changes;
 mod crash;
 pub(crate) mod full;
 
