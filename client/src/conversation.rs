@@ -5,7 +5,9 @@
 //! takes an [`Input`] and the time and gives back [`Action`]s. All its state is plain data.
 //!
 //! * [`procedure`]: the seam between the common part and an operation.
-//! * [`put_file`], [`get_file`], [`get_file_ids`], [`get_checksums`]: the operations.
+//! * [`put_file`], [`replace_file`], [`delete_file`], [`get_file`], [`get_file_ids`], [`get_checksums`],
+//!   [`get_audit_trails`], [`get_status`]: the operations.
+//! * [`new_file`]: what is known of a file that pillars are to store.
 //! * [`paging`]: walking through a listing that comes in pages.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,14 +18,19 @@ use pillarbox_messages::{
 
 use crate::event::{Completed, ComponentFailure, ComponentResult, Event, EventKind};
 
+pub mod delete_file;
+pub mod get_audit_trails;
 pub mod get_checksums;
 pub mod get_file;
 pub mod get_file_ids;
+pub mod get_status;
 mod identifying;
+pub mod new_file;
 pub mod paging;
 mod performing;
 pub mod procedure;
 pub mod put_file;
+pub mod replace_file;
 mod step;
 #[cfg(test)]
 mod tests;
@@ -235,11 +242,11 @@ impl<P: Procedure> Conversation<P> {
         if header.correlation_id != self.context.correlation {
             return Some("another conversation's message");
         }
-        if header
+        let collections = header
             .collection_id
             .as_ref()
-            .is_some_and(|id| *id != self.context.collection)
-        {
+            .zip(self.context.collection.as_ref());
+        if collections.is_some_and(|(told, asked)| told != asked) {
             return Some("a message about another collection");
         }
         if !self.context.expected.contains(&header.from) {
@@ -261,7 +268,7 @@ impl<P: Procedure> Conversation<P> {
         Header {
             version: ProtocolVersion::CURRENT,
             correlation_id: self.context.correlation.clone(),
-            collection_id: Some(self.context.collection.clone()),
+            collection_id: self.context.collection.clone(),
             destination,
             reply_to: self.context.reply_to.clone(),
             from: self.context.from.clone(),

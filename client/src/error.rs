@@ -20,6 +20,14 @@ pub enum ClientError {
         /// The ids that would do.
         known: String,
     },
+    /// The repository has no such contributor.
+    #[error("the contributor '{contributor}' is unknown; the settings have: {known}")]
+    UnknownContributor {
+        /// The id that was given.
+        contributor: ComponentId,
+        /// The ids that would do.
+        known: String,
+    },
     /// The collection has no such pillar.
     #[error(
         "the pillar '{pillar}' is not in the collection '{collection}'; its pillars are: {known}"
@@ -43,6 +51,9 @@ pub enum ClientError {
     /// Nobody is left to ask.
     #[error("nobody to ask: the collection '{0}' has no pillar for this operation")]
     NoContributors(CollectionId),
+    /// An empty list of contributors was given.
+    #[error("nobody to ask: the list of contributors is empty")]
+    NobodyNamed,
     /// The repository takes no file of this id.
     #[error("the file id '{file}' can't be used: {source}")]
     FileId {
@@ -75,6 +86,21 @@ pub enum ClientError {
     /// The repository takes no file without its checksum.
     #[error("the repository takes new files only with their checksum, and none was given")]
     ChecksumRequired,
+    /// The repository replaces and deletes no file without its checksum.
+    #[error(
+        "the repository replaces and deletes files only with their checksum, and none was given"
+    )]
+    ExistingChecksumRequired,
+    /// A range that nothing is in.
+    #[error("the {what} {from} is after the {what} {to}")]
+    EmptyRange {
+        /// What the range is of.
+        what: &'static str,
+        /// Where it begins.
+        from: String,
+        /// Where it ends.
+        to: String,
+    },
     /// What is to be put can't be read, or is no regular file.
     #[error("'{}' can't be put: {source}", path.display())]
     Source {

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use pillarbox_messages::{
-    ChecksumData, ChecksumDataItem, ChecksumSpec, CollectionId, ComponentId, CorrelationId, FileId,
-    FileIdsDataItem, Operation, ResponseCode,
+    AuditTrailEvent, ChecksumData, ChecksumDataItem, ChecksumSpec, CollectionId, ComponentId,
+    CorrelationId, FileId, FileIdsDataItem, Operation, ResponseCode, ResultingStatus,
 };
 
 /// One event of one conversation.
@@ -17,8 +17,8 @@ pub struct Event {
     pub correlation: CorrelationId,
     /// What the conversation does.
     pub operation: Operation,
-    /// The collection that it is about.
-    pub collection: CollectionId,
+    /// The collection that it is about; none if about no one collection.
+    pub collection: Option<CollectionId>,
     /// The file that it is about, exactly as the caller gave it; none if about all files.
     pub file: Option<FileId>,
     /// What happened.
@@ -125,6 +125,14 @@ pub enum ComponentResult {
     FileIds(Page<FileIdsDataItem>),
     /// Checksums.
     Checksums(ChecksumPage),
+    /// The file is replaced.
+    Replaced(Replaced),
+    /// The file is deleted.
+    Deleted(Deleted),
+    /// Audit trail events.
+    AuditTrails(Page<AuditTrailEvent>),
+    /// How a component is.
+    Status(ResultingStatus),
 }
 
 /// A file that is stored at a pillar.
@@ -134,6 +142,26 @@ pub struct Stored {
     pub checksum: Option<ChecksumData>,
     /// Whether the pillar had the identical file before.
     pub already_there: bool,
+}
+
+/// A file that was replaced at a pillar.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replaced {
+    /// The old file's checksum as the pillar told it, if it did.
+    pub existing: Option<ChecksumData>,
+    /// The new file's checksum as the pillar told it, if it did.
+    pub new: Option<ChecksumData>,
+    /// Whether the pillar had the new file already.
+    pub already_there: bool,
+}
+
+/// A file that is no more at a pillar.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deleted {
+    /// Its checksum as the pillar told it, if it did.
+    pub checksum: Option<ChecksumData>,
+    /// Whether it was not there in the first place.
+    pub already_absent: bool,
 }
 
 /// A file that a pillar has delivered and that is at its target.
@@ -249,7 +277,12 @@ impl ComponentResult {
                 spec: checksums.spec.clone(),
                 page: checksums.page.emptied(),
             }),
-            Self::Stored(_) | Self::Delivered(_) => self.clone(),
+            Self::AuditTrails(page) => Self::AuditTrails(page.emptied()),
+            Self::Stored(_)
+            | Self::Delivered(_)
+            | Self::Replaced(_)
+            | Self::Deleted(_)
+            | Self::Status(_) => self.clone(),
         }
     }
 }
@@ -331,7 +364,7 @@ mod tests {
         Event {
             correlation: "5c1e7a90-5b1a-4e68-8c93-2a9e6b0f1d35".into(),
             operation: Operation::DeleteFile,
-            collection: "books".into(),
+            collection: Some("books".into()),
             file: file.map(FileId::from),
             kind,
             info: info.map(str::to_owned),

@@ -17,7 +17,7 @@
 //! * One conversation, one task; no conversation waits for another or for another's reader.
 //!
 //! Modules
-//! * [`client`]: [`Client`]; [`options`]: what it is made from
+//! * [`client`]: [`Client`]; [`options`]: what it is made from; `operations`: its methods, one per operation
 //! * [`request`]: the operations' parameters
 //! * [`event`]: what a caller hears; [`running`]: the handle it holds meanwhile
 //! * [`validate`], [`error`]: what keeps an operation from starting
@@ -33,6 +33,7 @@ pub mod error;
 pub mod event;
 pub mod listing;
 mod mediator;
+mod operations;
 pub mod options;
 pub mod request;
 pub mod running;
@@ -48,10 +49,13 @@ pub use crate::{
     client::Client,
     error::ClientError,
     event::{
-        ChecksumPage, Completed, ComponentFailure, ComponentResult, Delivered, Event, EventKind,
-        Outcome, Page, Stored,
+        ChecksumPage, Completed, ComponentFailure, ComponentResult, Deleted, Delivered, Event,
+        EventKind, Outcome, Page, Replaced, Stored,
     },
     options::{ClientOptions, passing_id},
-    request::{GetChecksums, GetFile, GetFileIds, PutFile, Source},
+    request::{
+        DeleteFile, GetAuditTrails, GetChecksums, GetFile, GetFileIds, GetStatus, PutFile,
+        ReplaceFile, Source,
+    },
     running::Running,
 };

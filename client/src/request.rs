@@ -1,15 +1,17 @@
 //! What can be asked for, and the checks that need no bus.
 
-use std::{
-    fs::{self, File},
-    io,
-    num::NonZeroU64,
-    path::PathBuf,
-};
+mod changes;
+mod reports;
 
-use pillarbox_messages::{ChecksumData, ChecksumSpec, CollectionId, ComponentId, FileId};
+use std::{fs, io, num::NonZeroU64, path::PathBuf};
+
+use pillarbox_messages::{ChecksumData, ChecksumSpec, CollectionId, ComponentId, FileId, FilePart};
 use pillarbox_settings::Repository;
 
+pub use self::{
+    changes::{DeleteFile, ReplaceFile},
+    reports::{GetAuditTrails, GetStatus},
+};
 use crate::{conversation::paging::PAGE_SIZE, error::ClientError, validate};
 
 /// Puts a file on all pillars of a collection. Repeating it is harmless: a pillar that has the identical file
@@ -49,13 +51,15 @@ pub enum Source {
     },
 }
 
-/// Fetches a file from the fastest pillar, or from a given one.
+/// Fetches a file, or a part of it, from the fastest pillar, or from a given one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GetFile {
     /// The collection.
     pub collection: CollectionId,
     /// The file.
     pub file_id: FileId,
+    /// The part of it to fetch; none: the whole file.
+    pub part: Option<FilePart>,
     /// The only pillar to ask; none: the fastest, and the next if that one fails.
     pub pillar: Option<ComponentId>,
     /// Where the file is to be. What is there already is replaced when the new bytes are complete.
@@ -119,21 +123,10 @@ impl PutFile {
     pub fn validate(&self, repository: &Repository) -> Result<(), ClientError> {
         validate::collection(repository, &self.collection)?;
         validate::file_id(repository, &self.file_id)?;
-        if let Some(checksum) = &self.checksum {
-            validate::checksum_data(checksum)?;
-        }
         if let Some(spec) = &self.request_checksum {
             validate::checksum_spec(spec)?;
         }
-        match &self.source {
-            Source::Path(path) => validate::source_file(path).map(|_: File| ()),
-            Source::Address { .. }
-                if self.checksum.is_none() && repository.require.checksum_for_new_file =>
-            {
-                Err(ClientError::ChecksumRequired)
-            }
-            Source::Address { .. } => Ok(()),
-        }
+        validate::new_file(repository, &self.source, self.checksum.as_ref())
     }
 }
 
@@ -144,6 +137,7 @@ impl GetFile {
         Self {
             collection,
             file_id,
+            part: None,
             pillar: None,
             target,
             audit_trail_information: None,

@@ -3,18 +3,21 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use pillarbox_messages::{CollectionId, ComponentId};
-use pillarbox_settings::{Repository, Timeouts};
+use pillarbox_settings::{Collection, Repository, Sla, Timeouts};
 
 use crate::{error::ClientError, validate};
 
 /// A time so far away that it never comes: a hundred years.
 const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// Whom a client asks in a collection, and how long it waits.
+/// Whom a client asks and where, and how long it waits.
 #[derive(Clone, Debug)]
 pub(crate) struct Terms {
-    pub(crate) collection: CollectionId,
-    pub(crate) pillars: BTreeSet<ComponentId>,
+    /// The collection; none if asked about no one collection.
+    pub(crate) collection: Option<CollectionId>,
+    /// Where who is wanted is made known.
+    pub(crate) asked_in: Vec<CollectionId>,
+    pub(crate) contributors: BTreeSet<ComponentId>,
     pub(crate) timeouts: Timeouts,
 }
 
@@ -28,15 +31,64 @@ impl Terms {
         sla: Option<&str>,
     ) -> Result<Self, ClientError> {
         let collection = validate::collection(repository, collection)?;
-        let named = sla.and_then(|id| collection.sla(id));
-        let sla = named.or_else(|| collection.sla_of_client(client));
-        let pillars = sla.map_or(&collection.pillars, |sla| &sla.pillars);
+        let (sla, pillars) = agreed(collection, client, sla);
         Ok(Self {
-            collection: collection.id.clone(),
-            pillars: pillars.iter().cloned().collect(),
+            collection: Some(collection.id.clone()),
+            asked_in: vec![collection.id.clone()],
+            contributors: pillars.iter().cloned().collect(),
             timeouts: repository.timeouts_for(sla.map(|sla| sla.id.as_str())),
         })
     }
+
+    /// The terms of a question that is about no one collection, to these contributors or to everybody: asked in
+    /// every collection that has one of them. The times of the agreement that the client names hold.
+    pub(crate) fn of_all(
+        repository: &Repository,
+        named: Option<&[ComponentId]>,
+        client: &ComponentId,
+        sla: Option<&str>,
+    ) -> Self {
+        let mut terms = Self {
+            collection: None,
+            asked_in: Vec::new(),
+            contributors: BTreeSet::new(),
+            timeouts: repository.timeouts_for(sla),
+        };
+        for collection in &repository.collections {
+            let pillars: Vec<&ComponentId> = match named {
+                None => agreed(collection, client, sla).1.iter().collect(),
+                Some(named) => named
+                    .iter()
+                    .filter(|it| collection.pillars.contains(it))
+                    .collect(),
+            };
+            if !pillars.is_empty() {
+                terms.asked_in.push(collection.id.clone());
+                terms.contributors.extend(pillars.into_iter().cloned());
+            }
+        }
+        terms
+    }
+
+    /// Asks only these, if any are named.
+    pub(crate) fn only(mut self, named: Option<Vec<ComponentId>>) -> Self {
+        if let Some(named) = named {
+            self.contributors = named.into_iter().collect();
+        }
+        self
+    }
+}
+
+/// The agreement that a client works under in a collection, if there is one, and the pillars that serve it.
+fn agreed<'a>(
+    collection: &'a Collection,
+    client: &ComponentId,
+    sla: Option<&str>,
+) -> (Option<&'a Sla>, &'a [ComponentId]) {
+    let named = sla.and_then(|id| collection.sla(id));
+    let sla = named.or_else(|| collection.sla_of_client(client));
+    let pillars = sla.map_or(&collection.pillars, |sla| &sla.pillars);
+    (sla, pillars)
 }
 
 /// Zero means without limit.
@@ -96,7 +148,7 @@ pillars = ["west"]
         let repository = Repository::from_toml_str(SETTINGS, "repository.toml").unwrap();
         let terms = |collection: &str, client: &str, sla| {
             let terms = Terms::of(&repository, &collection.into(), &client.into(), sla).unwrap();
-            let names: Vec<String> = terms.pillars.iter().map(ToString::to_string).collect();
+            let names: Vec<String> = terms.contributors.iter().map(ToString::to_string).collect();
             (names.join(" "), terms.timeouts.operation.as_secs() / 60)
         };
         let under = ("north south".to_owned(), 5);
@@ -111,6 +163,27 @@ pillars = ["west"]
             ("west".to_owned(), 60)
         );
         assert!(Terms::of(&repository, &"nosuch".into(), &"a".into(), None).is_err());
+    }
+
+    #[test]
+    fn a_question_about_no_collection_is_asked_in_each_that_has_a_contributor() {
+        let repository = Repository::from_toml_str(SETTINGS, "repository.toml").unwrap();
+        let terms = |named: Option<&[ComponentId]>, client: &str| {
+            let terms = Terms::of_all(&repository, named, &client.into(), None);
+            let ids: Vec<&str> = terms.contributors.iter().map(AsRef::as_ref).collect();
+            (terms.asked_in, ids.join(" "))
+        };
+        let (books, dvds) = (CollectionId::from("books"), CollectionId::from("dvds"));
+        let both = vec![books, dvds.clone()];
+        let everybody = "north south sums west".to_owned();
+        assert_eq!(terms(None, "anybody"), (both.clone(), everybody));
+        let under = "north south west".to_owned();
+        assert_eq!(terms(None, "ingest-1"), (both, under));
+        let named = [ComponentId::from("west")];
+        assert_eq!(
+            terms(Some(&named), "anybody"),
+            (vec![dvds], "west".to_owned())
+        );
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! The client against stand-in pillars on a bus in this process, and the checks that need none.
 
+mod changes;
 mod operations;
+mod reports;
 mod site;
 mod stand_in;
 mod trouble;

@@ -1,6 +1,7 @@
 //! Checks that need no bus: what can be known to be wrong before anything is sent.
 
 use std::{
+    collections::BTreeSet,
     fmt::Display,
     fs::{self, File, FileType},
     io,
@@ -16,6 +17,7 @@ use pillarbox_settings::{Collection, Repository};
 use crate::{
     digests::{Hasher, is_keyed, length},
     error::ClientError,
+    request::Source,
 };
 
 /// The collection of this id.
@@ -136,6 +138,74 @@ pub(crate) fn regular(kind: FileType) -> io::Result<()> {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
     }
     Ok(())
+}
+
+/// A checksum of a file that is to be replaced or deleted.
+pub(crate) fn existing_checksum(
+    repository: &Repository,
+    given: Option<&ChecksumData>,
+) -> Result<(), ClientError> {
+    match given {
+        Some(checksum) => checksum_data(checksum),
+        None if repository.require.checksum_for_destructive => {
+            Err(ClientError::ExistingChecksumRequired)
+        }
+        None => Ok(()),
+    }
+}
+
+/// Where a new file comes from, with the checksum that was given for it.
+pub(crate) fn new_file(
+    repository: &Repository,
+    source: &Source,
+    checksum: Option<&ChecksumData>,
+) -> Result<(), ClientError> {
+    checksum.map_or(Ok(()), checksum_data)?;
+    match source {
+        Source::Path(path) => source_file(path).map(|_: File| ()),
+        Source::Address { .. }
+            if checksum.is_none() && repository.require.checksum_for_new_file =>
+        {
+            Err(ClientError::ChecksumRequired)
+        }
+        Source::Address { .. } => Ok(()),
+    }
+}
+
+/// A range from one value up to another, if both were given.
+pub(crate) fn range<T: PartialOrd + Display>(
+    what: &'static str,
+    from: Option<&T>,
+    to: Option<&T>,
+) -> Result<(), ClientError> {
+    match from.zip(to) {
+        Some((from, to)) if from > to => Err(ClientError::EmptyRange {
+            what,
+            from: from.to_string(),
+            to: to.to_string(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Contributors of any collection.
+pub(crate) fn contributors(
+    repository: &Repository,
+    named: Option<&[ComponentId]>,
+) -> Result<(), ClientError> {
+    let known = || repository.collections.iter().flat_map(|it| &it.pillars);
+    for contributor in named.unwrap_or_default() {
+        if !known().any(|id| id == contributor) {
+            return Err(ClientError::UnknownContributor {
+                contributor: contributor.clone(),
+                known: list(known().collect::<BTreeSet<_>>()),
+            });
+        }
+    }
+    match named {
+        Some([]) => Err(ClientError::NobodyNamed),
+        _ => Ok(()),
+    }
 }
 
 pub(crate) fn listing(

@@ -172,11 +172,11 @@ fn fast_directory() -> PathBuf {
 fn context(pillars: &[&str], file: Option<&str>) -> Context {
     Context {
         correlation: "conversation".into(),
-        collection: COLLECTION.into(),
+        collection: Some(COLLECTION.into()),
         file: file.map(FileId::from),
         from: "client".into(),
         reply_to: destination("topic://books.client.client"),
-        identify_at: destination("topic://books"),
+        identify_at: vec![destination("topic://books")],
         expected: pillars
             .iter()
             .copied()

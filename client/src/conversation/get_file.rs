@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use pillarbox_messages::{
-    ComponentId, FileId, GetFileRequest, Header, IdentifyPillarsForGetFileRequest, Message,
-    MessageType, Operation,
+    ComponentId, FileId, FilePart, GetFileRequest, Header, IdentifyPillarsForGetFileRequest,
+    Message, MessageType, Operation,
 };
 
 use super::{
@@ -17,6 +17,8 @@ use super::{
 pub struct GetFileProcedure {
     /// The file.
     pub file: FileId,
+    /// The part of it that is wanted; none: the whole.
+    pub part: Option<FilePart>,
     /// Where the pillar lays it.
     pub address: String,
     /// Schema element `AuditTrailInformation`.
@@ -32,11 +34,12 @@ pub struct GetFileProcedure {
 impl GetFileProcedure {
     /// A get that has not begun.
     #[must_use]
-    pub fn new(file: FileId, address: String, audit_trail_information: Option<String>) -> Self {
+    pub fn new(file: FileId, address: String) -> Self {
         Self {
             file,
+            part: None,
             address,
-            audit_trail_information,
+            audit_trail_information: None,
             times: BTreeMap::new(),
             others: Vec::new(),
             expected: Expected::default(),
@@ -91,7 +94,7 @@ impl Procedure for GetFileProcedure {
             audit_trail_information: self.audit_trail_information.clone(),
             pillar_id: Some(contributor.clone()),
             file_id: self.file.clone(),
-            file_part: None,
+            file_part: self.part.clone(),
             file_address: self.address.clone(),
         }
         .into()
@@ -101,7 +104,11 @@ impl Procedure for GetFileProcedure {
         let Message::GetFileProgressResponse(response) = response else {
             return;
         };
-        self.expected.size = response.file_size.or(self.expected.size);
+        if response.file_part.is_some() && response.file_part != self.part {
+            // Not about what was asked for.
+            return;
+        }
+        self.expected.file_size = response.file_size.or(self.expected.file_size);
         if response.checksum_data_for_existing_file.is_some() {
             self.expected
                 .checksum
@@ -111,7 +118,15 @@ impl Procedure for GetFileProcedure {
 
     fn completed(&mut self, _from: &ComponentId, response: Message) -> Completion {
         match response {
-            Message::GetFileFinalResponse(_) => Completion::Fetch(self.expected.clone()),
+            Message::GetFileFinalResponse(response)
+                if response.file_part.is_some() && response.file_part != self.part =>
+            {
+                Completion::Unusable("delivered another part than the one asked for".to_owned())
+            }
+            Message::GetFileFinalResponse(_) => Completion::Fetch(Expected {
+                part: self.part.clone(),
+                ..self.expected.clone()
+            }),
             _ => Completion::Stale,
         }
     }

@@ -4,7 +4,9 @@ use pillarbox_messages::{ChecksumData, ComponentId, DestinationKind, Message, Re
 
 use super::{
     Action, Actions, Address, Conversation, Identifying, Offering, Phase, Procedure, deadline,
-    ignored, is_progress, procedure::Refusal, set_timer,
+    ignored, is_progress,
+    procedure::{REFUSED, Refusal},
+    set_timer,
 };
 use crate::event::{ComponentFailure, EventKind, join};
 
@@ -20,15 +22,19 @@ impl<P: Procedure> Conversation<P> {
             return self.identification_over(now_ms, out);
         }
         set_timer(deadline_ms, out);
-        let request = self
-            .procedure
-            .identify_request(self.header(self.context.identify_at.clone()));
-        out.push(Action::Send {
-            message: Box::new(request),
-            reply_address: None,
-            contributor: None,
-        });
+        self.ask_who_is_ready(out);
         self.emit(EventKind::IdentifyRequestSent, None, out);
+    }
+
+    pub(super) fn ask_who_is_ready(&self, out: &mut Actions) {
+        for destination in &self.context.identify_at {
+            let header = self.header(destination.clone());
+            out.push(Action::Send {
+                message: Box::new(self.procedure.identify_request(header)),
+                reply_address: None,
+                contributor: None,
+            });
+        }
     }
 
     pub(super) fn identify_response(
@@ -68,6 +74,11 @@ impl<P: Procedure> Conversation<P> {
             _ => match self.procedure.refused(message, code) {
                 Refusal::Failed => self.identify_failed(from, code, text, out),
                 Refusal::Complete(result, info) => {
+                    self.component_complete(from, result, Some(info), out);
+                }
+                Refusal::Needless(result, info) => {
+                    let contributor = from.clone();
+                    self.emit(EventKind::ComponentIdentified { contributor }, text, out);
                     self.component_complete(from, result, Some(info), out);
                 }
                 Refusal::Abort(reason) => {
@@ -123,7 +134,7 @@ impl<P: Procedure> Conversation<P> {
         text: Option<String>,
         out: &mut Actions,
     ) {
-        let text = text.unwrap_or_else(|| "refused without a reason".to_owned());
+        let text = text.unwrap_or_else(|| REFUSED.to_owned());
         self.component_failed(ComponentFailure::new(contributor, Some(code), text), out);
     }
 

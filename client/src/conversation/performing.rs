@@ -36,12 +36,7 @@ impl<P: Procedure> Conversation<P> {
     pub(super) fn ask_again(&self, out: &mut Actions) {
         match &self.phase {
             Phase::Identifying(state) if !state.outstanding.is_empty() => {
-                let header = self.header(self.context.identify_at.clone());
-                out.push(Action::Send {
-                    message: Box::new(self.procedure.identify_request(header)),
-                    reply_address: None,
-                    contributor: None,
-                });
+                self.ask_who_is_ready(out);
             }
             Phase::Performing(state) => {
                 let asked = state.waiting.keys().filter(|id| self.is_waiting_for(id));

@@ -88,9 +88,24 @@ pub enum Refusal {
     Failed,
     /// The contributor has done its part already.
     Complete(ComponentResult, String),
+    /// The contributor takes part, and its part turns out to be done already.
+    Needless(ComponentResult, String),
     /// The contributor has failed and the operation must not go on.
     Abort(String),
 }
+
+impl Refusal {
+    /// The only contributor does not want to: that is the end.
+    pub(super) fn refused_by(response: &Message) -> Self {
+        let told = response
+            .response_info()
+            .and_then(|info| info.response_text.clone());
+        Self::Abort(told.unwrap_or_else(|| REFUSED.to_owned()))
+    }
+}
+
+/// What is said of a refusal that comes without a text.
+pub(super) const REFUSED: &str = "refused without a reason";
 
 /// What a final response with `OPERATION_COMPLETED` means.
 #[derive(Clone, Debug, PartialEq, Eq)]

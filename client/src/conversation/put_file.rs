@@ -7,33 +7,21 @@ use pillarbox_messages::{
     Message, MessageType, Operation, PutFileRequest, ResponseCode,
 };
 
-use super::procedure::{Completion, Failing, Procedure, Refusal};
-use crate::{
-    digests::same_spec,
-    event::{ComponentResult, Stored},
+use super::{
+    new_file::{Existing, NewFile},
+    procedure::{Completion, Failing, Procedure, Refusal},
 };
+use crate::event::{ComponentResult, Stored};
 
 /// A put and where it stands.
 #[derive(Clone, Debug)]
 pub struct PutFileProcedure {
     /// The file.
     pub file: FileId,
-    /// Its length in bytes; zero if unknown.
-    pub size: u64,
-    /// Where pillars fetch it.
-    pub address: String,
-    /// Whether it must be laid there first.
-    pub offer: bool,
-    /// Its checksum, which pillars compare with what they received.
-    pub checksum: Option<ChecksumData>,
-    /// Its default checksum, if that is another one and known: pillars tell theirs of an existing file.
-    pub default_checksum: Option<ChecksumData>,
-    /// Whether its default checksum is yet to be computed: on the way to the exchange, or when an answer needs it.
-    pub examining: bool,
+    /// What is known of its bytes.
+    pub new: NewFile,
     /// The checksum that pillars are asked to answer with.
     pub request_checksum: Option<ChecksumSpec>,
-    /// The repository's default, the only one that a checksum pillar knows.
-    pub default_spec: ChecksumSpec,
     /// Whether a pillar that does not answer leaves the put to the others.
     pub partial_allowed: bool,
     /// How often a pillar is asked again after a failed transfer.
@@ -47,19 +35,13 @@ pub struct PutFileProcedure {
 }
 
 impl PutFileProcedure {
-    /// A put of this file, of which nothing is known yet.
+    /// A put of this file without any options.
     #[must_use]
-    pub const fn new(file: FileId, default_spec: ChecksumSpec) -> Self {
+    pub const fn new(file: FileId, new: NewFile) -> Self {
         Self {
             file,
-            size: 0,
-            address: String::new(),
-            offer: false,
-            checksum: None,
-            default_checksum: None,
-            examining: false,
+            new,
             request_checksum: None,
-            default_spec,
             partial_allowed: true,
             retries: 0,
             checksum_pillars: BTreeSet::new(),
@@ -68,31 +50,11 @@ impl PutFileProcedure {
         }
     }
 
-    /// What a pillar's existing file is, by its checksum.
-    fn compare(&self, existing: Option<&ChecksumData>) -> Existing {
-        let Some(existing) = existing else {
-            return Existing::Unknown;
-        };
-        let known = [&self.checksum, &self.default_checksum]
-            .into_iter()
-            .flatten();
-        let mut comparable =
-            known.filter(|ours| same_spec(&ours.checksum_spec, &existing.checksum_spec));
-        match comparable.next() {
-            Some(ours) if ours.checksum_value == existing.checksum_value => {
-                Existing::Same(existing.clone())
-            }
-            Some(_) => Existing::Different,
-            None => Existing::Unknown,
-        }
-    }
-
     /// A checksum pillar is only asked for the default checksum: it has no other.
     fn checksum_request(&self, pillar: &ComponentId) -> Option<ChecksumSpec> {
-        let asked = self.request_checksum.as_ref()?;
-        let possible =
-            !self.checksum_pillars.contains(pillar) || same_spec(asked, &self.default_spec);
-        possible.then(|| asked.clone())
+        let checksum_pillar = self.checksum_pillars.contains(pillar);
+        self.new
+            .answerable(self.request_checksum.as_ref(), checksum_pillar)
     }
 }
 
@@ -107,7 +69,7 @@ impl Procedure for PutFileProcedure {
             header,
             audit_trail_information: self.audit_trail_information.clone(),
             file_id: Some(self.file.clone()),
-            file_size: Some(self.size),
+            file_size: Some(self.new.size),
         }
         .into()
     }
@@ -121,15 +83,11 @@ impl Procedure for PutFileProcedure {
     }
 
     fn awaits_checksum(&self) -> bool {
-        self.examining
+        self.new.examining
     }
 
     fn examined(&mut self, checksum: ChecksumData) {
-        self.examining = false;
-        if self.checksum.is_none() {
-            self.checksum = Some(checksum.clone());
-        }
-        self.default_checksum = Some(checksum);
+        self.new.examined(checksum);
     }
 
     fn refused(&self, response: &Message, code: ResponseCode) -> Refusal {
@@ -139,7 +97,10 @@ impl Procedure for PutFileProcedure {
         if code != ResponseCode::DuplicateFileFailure {
             return Refusal::Failed;
         }
-        match self.compare(response.checksum_data_for_existing_file.as_ref()) {
+        match self
+            .new
+            .compare(response.checksum_data_for_existing_file.as_ref())
+        {
             Existing::Same(existing) => {
                 Refusal::Complete(already_there(existing), ALREADY_THERE.to_owned())
             }
@@ -155,7 +116,7 @@ impl Procedure for PutFileProcedure {
     }
 
     fn offers_file(&self) -> bool {
-        self.offer
+        self.new.offer
     }
 
     fn request(&self, header: Header, contributor: &ComponentId) -> Message {
@@ -164,9 +125,9 @@ impl Procedure for PutFileProcedure {
             audit_trail_information: self.audit_trail_information.clone(),
             pillar_id: Some(contributor.clone()),
             file_id: self.file.clone(),
-            file_address: self.address.clone(),
-            file_size: Some(self.size),
-            checksum_data_for_new_file: self.checksum.clone(),
+            file_address: self.new.address.clone(),
+            file_size: Some(self.new.size),
+            checksum_data_for_new_file: self.new.checksum.clone(),
             checksum_request_for_new_file: self.checksum_request(contributor),
         }
         .into()
@@ -193,7 +154,10 @@ impl Procedure for PutFileProcedure {
                 Failing::Retry
             }
             (ResponseCode::DuplicateFileFailure, Message::PutFileFinalResponse(response)) => {
-                match self.compare(response.checksum_data_for_existing_file.as_ref()) {
+                match self
+                    .new
+                    .compare(response.checksum_data_for_existing_file.as_ref())
+                {
                     Existing::Same(existing) => {
                         Failing::Complete(already_there(existing), ALREADY_THERE.to_owned())
                     }
@@ -206,17 +170,7 @@ impl Procedure for PutFileProcedure {
     }
 }
 
-/// What a pillar's existing file is.
-enum Existing {
-    /// The one that is being put: same checksum, computed the same way.
-    Same(ChecksumData),
-    /// Another one.
-    Different,
-    /// Nobody can tell: no two checksums to compare.
-    Unknown,
-}
-
-const ALREADY_THERE: &str = "the identical file was there already";
+pub(super) const ALREADY_THERE: &str = "the identical file was there already";
 const DIFFERENT: &str = "a different file with this id exists";
 const UNKNOWN: &str = "a file with this id exists, and no checksum tells whether it is the same";
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use pillarbox_messages::{
-    ChecksumData, CollectionId, ComponentId, CorrelationId, Destination, FileId, Message,
+    ChecksumData, CollectionId, ComponentId, CorrelationId, Destination, FileId, FilePart, Message,
 };
 
 use crate::{digests::Hasher, event::Event};
@@ -13,16 +13,16 @@ use crate::{digests::Hasher, event::Event};
 pub struct Context {
     /// The conversation's id.
     pub correlation: CorrelationId,
-    /// The collection.
-    pub collection: CollectionId,
+    /// The collection; none if it is about no one collection.
+    pub collection: Option<CollectionId>,
     /// The file; none for all files.
     pub file: Option<FileId>,
     /// This client.
     pub from: ComponentId,
     /// Where this client hears answers.
     pub reply_to: Destination,
-    /// Where identify requests go.
-    pub identify_at: Destination,
+    /// Where identify requests go, to each of them.
+    pub identify_at: Vec<Destination>,
     /// Who is to take part.
     pub expected: BTreeSet<ComponentId>,
     /// Milliseconds that contributors have to answer the identify request; zero: no limit.
@@ -134,16 +134,34 @@ pub enum Action {
 /// too late: the final response has room for none of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Expected {
-    /// Its length in bytes.
-    pub size: Option<u64>,
-    /// Its checksum.
+    /// The whole file's length in bytes.
+    pub file_size: Option<u64>,
+    /// The whole file's checksum.
     pub checksum: Option<ChecksumData>,
+    /// The part that is delivered; none: the whole file.
+    pub part: Option<FilePart>,
 }
 
 impl Expected {
-    /// The checksum, if it is of a kind that can be computed here.
-    pub(super) fn comparable(&self) -> Option<&ChecksumData> {
-        let checksum = self.checksum.as_ref();
+    /// How many bytes must come, if that is known. A part ends with the file at the latest.
+    pub(crate) fn size(&self) -> Option<u64> {
+        let Some(part) = &self.part else {
+            return self.file_size;
+        };
+        let left = self.file_size?.saturating_sub(part.part_offset);
+        Some(left.min(part.part_length))
+    }
+
+    /// How many bytes may come at most.
+    pub(crate) fn limit(&self) -> Option<u64> {
+        let length = self.part.as_ref().map(|part| part.part_length);
+        self.size().or(length)
+    }
+
+    /// The checksum of the bytes that come, if it is of a kind that can be computed here. Nobody tells the checksum
+    /// of a part.
+    pub(crate) fn comparable(&self) -> Option<&ChecksumData> {
+        let checksum = self.checksum.as_ref().filter(|_| self.part.is_none());
         checksum.filter(|told| Hasher::new(&told.checksum_spec).is_ok())
     }
 
@@ -152,7 +170,16 @@ impl Expected {
         if self.comparable().is_some() {
             return None;
         }
-        let compared = match self.size {
+        if self.part.is_some() {
+            let compared = match self.file_size {
+                Some(_) => "by its length only",
+                None => "with the length asked for only, which it may fall short of",
+            };
+            return Some(format!(
+                "the part was compared {compared}: a pillar tells the checksum of the whole file"
+            ));
+        }
+        let compared = match self.file_size {
             Some(_) => "compared by its length only",
             None => "not compared",
         };

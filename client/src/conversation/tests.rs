@@ -1,10 +1,14 @@
 //! The machines against tables of what may come, and against whatever comes.
 
+mod audit_trails;
 mod common;
+mod delete_file;
 mod examining;
 mod get_file;
 mod listing;
 mod put_file;
 mod random;
+mod replace_file;
+mod status;
 mod support;
 mod wire_text;

@@ -58,7 +58,7 @@ impl Site {
         options.destinations = repository.bus_destinations();
         options
             .destinations
-            .extend(["north", "south"].map(elsewhere));
+            .extend(["north", "south", "west"].map(elsewhere));
         let templates = Arc::clone(&repository);
         options.client_templates =
             ClientTemplates::new(move |name| templates.fits_client_template(name));
@@ -133,13 +133,21 @@ impl Site {
             SystemClock::shared(),
             AlarmLevel::default(),
         );
-        options.addresses.insert("books".into(), at.clone());
+        let collections = self.repository.collections.iter();
+        let served: Vec<_> = collections
+            .filter(|it| it.pillars.contains(&id.into()))
+            .collect();
+        for collection in &served {
+            options.addresses.insert(collection.id.clone(), at.clone());
+        }
         let component = Component::new(options);
-        let topic = self.repository.destinations(&"books".into()).collection();
-        let identify = subscribe(&bus, topic).await;
         let requests = subscribe(&bus, at).await;
         let stand_in = StandIn::new(component, self.exchange.clone(), temper);
-        tokio::spawn(stand_in.clone().serve(identify));
+        for collection in served {
+            let topic = self.repository.destinations(&collection.id).collection();
+            let identify = subscribe(&bus, topic).await;
+            tokio::spawn(stand_in.clone().serve(identify));
+        }
         tokio::spawn(stand_in.clone().serve(requests));
         stand_in
     }

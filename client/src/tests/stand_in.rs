@@ -1,5 +1,7 @@
 //! Scripted pillars.
 
+mod further;
+
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex},
@@ -11,7 +13,7 @@ use pillarbox_component::Component;
 use pillarbox_exchange::ExchangeClient;
 use pillarbox_messages::{
     ChecksumData, ChecksumType, ComponentId, Destination, FileId, FileIdsData, FileIdsDataItem,
-    GetFileFinalResponse, GetFileIdsFinalResponse, GetFileProgressResponse,
+    FilePart, GetFileFinalResponse, GetFileIdsFinalResponse, GetFileProgressResponse,
     IdentifyPillarsForGetFileIdsResponse, IdentifyPillarsForGetFileResponse,
     IdentifyPillarsForPutFileResponse, Message, PutFileFinalResponse, PutFileProgressResponse,
     ResponseCode, ResponseInfo, ResultingFileIds, TimeToDeliver, Timestamp,
@@ -181,7 +183,7 @@ impl StandIn {
                 .into(),
             ],
             Message::GetFileIdsRequest(request) => vec![self.list(request)],
-            other => panic!("no stand-in answers {other:?}"),
+            other => self.further_answers(other).await,
         }
     }
 
@@ -226,12 +228,12 @@ impl StandIn {
             response_info: info(ResponseCode::OperationAcceptedProgress),
             pillar_id: Some(self.id().clone()),
             file_id: request.file_id.clone(),
-            file_part: None,
+            file_part: request.file_part.clone(),
             file_address: request.file_address.clone(),
             file_size: Some(bytes.len() as u64),
             checksum_data_for_existing_file: Some(md5(&bytes)),
         };
-        let mut sent = bytes.to_vec();
+        let mut sent = cut(&bytes, request.file_part.as_ref());
         if self.temper == Temper::Corrupt {
             sent[0] ^= 1;
         }
@@ -246,7 +248,7 @@ impl StandIn {
             response_info: info(ResponseCode::OperationCompleted),
             pillar_id: Some(self.id().clone()),
             file_id: request.file_id,
-            file_part: None,
+            file_part: request.file_part,
             file_address: request.file_address,
         };
         vec![progress.into(), done.into()]
@@ -282,6 +284,15 @@ impl StandIn {
     }
 }
 
+/// A part, as far as the file goes.
+fn cut(bytes: &[u8], part: Option<&FilePart>) -> Vec<u8> {
+    let Some(part) = part else {
+        return bytes.to_vec();
+    };
+    let [from, length] = [part.part_offset, part.part_length].map(|n| usize::try_from(n).unwrap());
+    bytes.iter().skip(from).take(length).copied().collect()
+}
+
 fn info(code: ResponseCode) -> ResponseInfo {
     ResponseInfo {
         response_code: code,
@@ -289,7 +300,7 @@ fn info(code: ResponseCode) -> ResponseInfo {
     }
 }
 
-fn md5(bytes: &[u8]) -> ChecksumData {
+pub(super) fn md5(bytes: &[u8]) -> ChecksumData {
     let spec = plain_spec(ChecksumType::Md5);
     let mut hasher = Hasher::new(&spec).unwrap();
     hasher.update(bytes);

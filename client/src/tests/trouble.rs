@@ -274,7 +274,7 @@ async fn endless_exchange() -> String {
                 let mut request = vec![0; 4096];
                 let count = stream.read(&mut request).await.unwrap();
                 let answer: &[u8] = if request[..count].starts_with(b"GET") {
-                    b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nthe first bytes"
+                    b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nfirst bytes"
                 } else {
                     b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n"
                 };

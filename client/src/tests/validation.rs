@@ -6,8 +6,8 @@ use pillarbox_messages::{ChecksumSpec, ChecksumType, HexBinary, Timestamp};
 use pillarbox_settings::Repository;
 
 use crate::{
-    ClientError, GetChecksums, GetFile, GetFileIds, PutFile, Source, digests::plain_spec,
-    passing_id, validate,
+    ClientError, DeleteFile, GetAuditTrails, GetChecksums, GetFile, GetFileIds, GetStatus, PutFile,
+    ReplaceFile, Source, digests::plain_spec, passing_id, validate,
 };
 
 const SETTINGS: &str = r#"
@@ -15,7 +15,7 @@ const SETTINGS: &str = r#"
 name = "test"
 checksum = "MD5"
 file_id_pattern = '[a-z0-9.]+'
-require = ["checksum-for-new-file"]
+require = ["checksum-for-new-file", "checksum-for-destructive"]
 
 [bus]
 url = "embedded:"
@@ -184,4 +184,83 @@ fn passing_ids_never_collide() {
     assert_ne!(passing_id(), passing_id());
     let plain = |it: char| it.is_ascii_alphanumeric() || it == '-' || it == '_';
     assert!(passing_id().as_str().chars().all(plain), "{}", passing_id());
+}
+
+#[test]
+fn a_change_that_is_known_to_fail() {
+    let repository = repository();
+    let md5 = || super::stand_in::md5(b"hello");
+    let delete = |pillar: &str, existing| DeleteFile {
+        existing_checksum: existing,
+        ..DeleteFile::new("books".into(), "hello.txt".into(), pillar.into())
+    };
+    delete("north", Some(md5())).validate(&repository).unwrap();
+    let unknown = delete("nosuch", Some(md5())).validate(&repository);
+    assert!(matches!(unknown, Err(ClientError::UnknownPillar { .. })));
+    let unchecked = delete("north", None).validate(&repository);
+    assert!(matches!(
+        unchecked,
+        Err(ClientError::ExistingChecksumRequired)
+    ));
+    let mut short = md5();
+    short.checksum_value = "abcd".parse().unwrap();
+    let short = delete("north", Some(short)).validate(&repository);
+    assert!(matches!(short, Err(ClientError::ChecksumLength { .. })));
+
+    let address = Source::Address {
+        address: "http://127.0.0.1/x".to_owned(),
+        size: None,
+    };
+    let replace = |existing, checksum| ReplaceFile {
+        existing_checksum: existing,
+        checksum,
+        ..ReplaceFile::new(
+            "books".into(),
+            "hello.txt".into(),
+            "north".into(),
+            address.clone(),
+        )
+    };
+    let check = |it: ReplaceFile| it.validate(&repository);
+    check(replace(Some(md5()), Some(md5()))).unwrap();
+    let unchecked = check(replace(None, Some(md5())));
+    assert!(matches!(
+        unchecked,
+        Err(ClientError::ExistingChecksumRequired)
+    ));
+    let unchecked = check(replace(Some(md5()), None));
+    assert!(matches!(unchecked, Err(ClientError::ChecksumRequired)));
+}
+
+#[test]
+fn a_question_that_nobody_can_answer() {
+    let repository = repository();
+    let number = std::num::NonZeroU64::new;
+    let mut trails = GetAuditTrails::new("books".into());
+    trails.first = number(5);
+    trails.last = number(5);
+    trails.validate(&repository).unwrap();
+    trails.last = number(4);
+    let error = trails.validate(&repository).unwrap_err();
+    assert_eq!(error.to_string(), "the number 5 is after the number 4");
+    trails.last = None;
+    trails.min_time = Some(Timestamp::from_millis(1));
+    trails.max_time = Some(Timestamp::from_millis(0));
+    let error = trails.validate(&repository);
+    assert!(matches!(error, Err(ClientError::EmptyRange { .. })));
+
+    let status = |contributors| GetStatus { contributors }.validate(&repository);
+    status(None).unwrap();
+    status(Some(vec!["south".into()])).unwrap();
+    let error = status(Some(vec!["suoth".into()])).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("the settings have: north, south"),
+        "{error}"
+    );
+    assert!(matches!(
+        status(Some(Vec::new())),
+        Err(ClientError::NobodyNamed)
+    ));
 }

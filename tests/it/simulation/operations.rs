@@ -2,7 +2,9 @@
 
 use pillarbox_client::{
     EventKind,
-    conversation::{Conversation, get_file::GetFileProcedure, put_file::PutFileProcedure},
+    conversation::{
+        Conversation, get_file::GetFileProcedure, new_file::NewFile, put_file::PutFileProcedure,
+    },
     event::Completed,
 };
 
@@ -93,11 +95,12 @@ pub(super) async fn put(world: &mut World, seed: u64) {
     let content = noise(seed, 100);
     world.content.clone_from(&content);
     let before = before(world, &content, 6, true).await;
-    let mut procedure = PutFileProcedure::new(FILE.into(), checksum(&[]).checksum_spec);
-    procedure.size = content.len() as u64;
-    procedure.address = world.around.address(OFFER);
-    procedure.offer = true;
-    procedure.checksum = Some(checksum(&content));
+    let mut new = NewFile::new(checksum(&[]).checksum_spec);
+    new.size = content.len() as u64;
+    new.address = world.around.address(OFFER);
+    new.offer = true;
+    new.checksum = Some(checksum(&content));
+    let mut procedure = PutFileProcedure::new(FILE.into(), new);
     procedure.retries = u32::try_from(world.random.below(3)).unwrap();
     procedure.partial_allowed = !world.one_in(3);
     let mut machine = Conversation::new(context(&PILLARS, Some(FILE)), procedure);
@@ -133,7 +136,7 @@ async fn get(world: &mut World, seed: u64) {
     let content = noise(seed, 100);
     let before = before(world, &content, 2, false).await;
     let address = world.around.address(OFFER);
-    let procedure = GetFileProcedure::new(FILE.into(), address, None);
+    let procedure = GetFileProcedure::new(FILE.into(), address);
     let mut machine = Conversation::new(context(&PILLARS, Some(FILE)), procedure);
     world.run(&mut machine, whole(before, Vec::new())).await;
     agree(world).await;

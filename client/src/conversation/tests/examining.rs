@@ -9,8 +9,8 @@ use crate::conversation::{Input, put_file::PutFileProcedure};
 
 fn put_examining(pillars: &[&str]) -> Bench<PutFileProcedure> {
     put_with(pillars, |put| {
-        put.checksum = None;
-        put.examining = true;
+        put.new.checksum = None;
+        put.new.examining = true;
     })
 }
 

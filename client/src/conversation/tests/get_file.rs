@@ -1,6 +1,6 @@
 //! GetFile: who is asked, and who is asked next.
 
-use pillarbox_messages::{ChecksumType, ResponseCode};
+use pillarbox_messages::{ChecksumType, FilePart, Message, ResponseCode};
 
 use super::support::{
     COMPLETED, OPERATION_MS, OURS, POSITIVE, checksum, get, get_final, get_identify, get_progress,
@@ -27,8 +27,9 @@ fn the_fastest_delivers() {
     assert_eq!(
         bench.downloads,
         [Expected {
-            size: Some(20),
-            checksum: Some(md5(OURS))
+            file_size: Some(20),
+            checksum: Some(md5(OURS)),
+            part: None,
         }]
     );
     assert_eq!(
@@ -189,7 +190,13 @@ fn a_pillar_that_does_not_deliver_in_time() {
 #[test]
 fn what_could_not_be_compared_is_told() {
     let odd = || checksum(plain_spec(ChecksumType::Other), OURS);
-    let told = |size, checksum| Some(Expected { size, checksum });
+    let told = |size, checksum| {
+        Some(Expected {
+            file_size: size,
+            checksum,
+            part: None,
+        })
+    };
     for (progress, warning) in [
         (None, "not compared"),
         (told(None, None), "not compared"),
@@ -202,7 +209,7 @@ fn what_could_not_be_compared_is_told() {
         bench.hear(get_identify("north", POSITIVE, Some(1)));
         if let Some(told) = &progress {
             let mut progress = get_progress("north");
-            progress.file_size = told.size;
+            progress.file_size = told.file_size;
             progress
                 .checksum_data_for_existing_file
                 .clone_from(&told.checksum);
@@ -232,5 +239,67 @@ fn what_could_not_be_compared_is_told() {
             panic!()
         };
         assert_eq!(delivered.checksum.is_some(), warning.is_empty());
+    }
+}
+
+#[test]
+fn a_part_is_asked_for_and_told_to_be_compared_by_its_length_only() {
+    let part = FilePart {
+        part_offset: 15,
+        part_length: 50,
+    };
+    for (size, length) in [(Some(20), Some(5)), (Some(3), Some(0)), (None, None)] {
+        let mut bench = get(&["north"]);
+        bench.conversation.procedure.part = Some(part.clone());
+        bench.hear(get_identify("north", POSITIVE, Some(1)));
+        let Message::GetFileRequest(request) = &bench.sent[1] else {
+            panic!();
+        };
+        assert_eq!(request.file_part, Some(part.clone()));
+        let mut progress = get_progress("north");
+        progress.file_part = Some(part.clone());
+        progress.file_size = size;
+        bench.hear(progress);
+        let mut done = get_final("north", COMPLETED);
+        done.file_part = Some(part.clone());
+        bench.hear(done);
+        let expected = &bench.downloads[0];
+        assert_eq!(
+            (expected.size(), expected.limit()),
+            (length, length.or(Some(50)))
+        );
+        assert_eq!(
+            expected.comparable(),
+            None,
+            "the checksum is that of the whole file"
+        );
+        bench.step(Input::DownloadFinished { size: 5 });
+        assert_eq!(
+            bench.trace()[5..],
+            ["WARNING north", "COMPONENT_COMPLETE north", "COMPLETE"]
+        );
+        let told = bench.events[5].info.as_deref().unwrap();
+        assert!(told.contains("the part was compared"), "{told}");
+    }
+}
+
+#[test]
+fn another_part_is_not_taken() {
+    let part = |part_offset| {
+        Some(FilePart {
+            part_offset,
+            part_length: 5,
+        })
+    };
+    for (asked, delivered) in [(part(0), part(5)), (None, part(0))] {
+        let mut bench = get(&["north"]);
+        bench.conversation.procedure.part.clone_from(&asked);
+        bench.hear(get_identify("north", POSITIVE, Some(1)));
+        let mut done = get_final("north", COMPLETED);
+        done.file_part = delivered;
+        bench.hear(done);
+        assert_eq!(bench.downloads.len(), 0);
+        assert_eq!(bench.last(), "FAILED");
+        assert!(bench.info().contains("another part"), "{}", bench.info());
     }
 }

@@ -176,7 +176,7 @@ fn another_file_of_the_same_id_ends_the_put_before_any_transfer() {
     ];
     for (case, with_checksum, existing) in cases {
         let mut bench = put_with(&["north", "south"], |put| {
-            put.checksum = with_checksum.then(|| md5(OURS));
+            put.new.checksum = with_checksum.then(|| md5(OURS));
         });
         bench.hear(put_duplicate("north", existing));
         let expected = [
@@ -323,8 +323,8 @@ fn an_existing_file_is_compared_by_its_own_kind_of_checksum() {
         (None, "FAILED"),
     ] {
         let mut bench = put_with(&["north"], |put| {
-            put.checksum = Some(sha1.clone());
-            put.default_checksum = known;
+            put.new.checksum = Some(sha1.clone());
+            put.new.default_checksum = known;
         });
         bench.hear(put_duplicate("north", Some(md5(OURS))));
         assert_eq!(bench.last(), last);

@@ -1,25 +1,26 @@
 //! Whatever the peers and the network do: exactly one last event, and nothing after it.
 
+mod peers;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use pillarbox_messages::{
-    Alarm, AlarmCode, AlarmMessage, ChecksumType, ComponentId, Message, ResponseCode, Timestamp,
-};
+use pillarbox_messages::{ComponentId, Message};
 
 use super::{
-    listing::{
-        checksums_procedure, ids_final, ids_identify, ids_procedure, sums_final, sums_identify,
-    },
-    support::{
-        ACCEPTED, ADDRESS, Bench, COMPLETED, OTHERS, OURS, POSITIVE, context, get_final,
-        get_identify, get_progress, header, md5, put_duplicate, put_final, put_identify,
-        put_procedure, put_progress,
-    },
+    audit_trails::trails_procedure,
+    delete_file::delete_procedure,
+    listing::{checksums_procedure, ids_procedure},
+    replace_file::replace_procedure,
+    status::status_context,
+    support::{ADDRESS, Bench, OURS, context, md5, put_procedure},
 };
 use crate::{
-    conversation::{Input, Procedure, get_file::GetFileProcedure},
+    conversation::{
+        Context, Input, Procedure, get_file::GetFileProcedure, get_status::GetStatusProcedure,
+    },
     event::EventKind,
 };
+use peers::answers;
 
 /// `SplitMix64`: the same numbers for the same seed, everywhere.
 struct Random(u64);
@@ -48,107 +49,6 @@ impl Random {
 
 const PILLARS: [&str; 4] = ["a", "b", "c", "d"];
 const SEEDS: u64 = 400;
-
-const FINAL_CODES: [ResponseCode; 8] = [
-    COMPLETED,
-    COMPLETED,
-    COMPLETED,
-    ResponseCode::Failure,
-    ResponseCode::FileTransferFailure,
-    ResponseCode::DuplicateFileFailure,
-    ResponseCode::OperationProgress,
-    ResponseCode::IdentificationNegative,
-];
-const IDENTIFY_CODES: [ResponseCode; 7] = [
-    POSITIVE,
-    POSITIVE,
-    POSITIVE,
-    POSITIVE,
-    ResponseCode::RequestNotSupported,
-    ResponseCode::FileNotFoundFailure,
-    ACCEPTED,
-];
-
-/// What a pillar of some temper answers to a request.
-fn answers(random: &mut Random, request: &Message, pillar: &str) -> Vec<Message> {
-    let code = random.pick(&IDENTIFY_CODES);
-    let final_code = random.pick(&FINAL_CODES);
-    let mut answers: Vec<Message> = match request {
-        Message::IdentifyPillarsForPutFileRequest(_) => match random.below(6) {
-            0 => vec![put_duplicate(pillar, Some(md5(OURS))).into()],
-            1 if random.one_in(4) => vec![put_duplicate(pillar, Some(md5(OTHERS))).into()],
-            _ => vec![put_identify(pillar, code).into()],
-        },
-        Message::PutFileRequest(_) => {
-            vec![
-                put_progress(pillar).into(),
-                put_final(pillar, final_code).into(),
-            ]
-        }
-        Message::IdentifyPillarsForGetFileRequest(_) => {
-            vec![get_identify(pillar, code, Some(random.below(5))).into()]
-        }
-        Message::GetFileRequest(_) => {
-            vec![
-                get_progress(pillar).into(),
-                get_final(pillar, final_code).into(),
-            ]
-        }
-        Message::IdentifyPillarsForGetFileIdsRequest(_) => vec![ids_identify(pillar, code).into()],
-        Message::GetFileIdsRequest(request) => {
-            let from = request.min_timestamp.as_ref().unwrap().millis();
-            vec![ids_final(pillar, &page(random, from), Some(random.one_in(2))).into()]
-        }
-        Message::IdentifyPillarsForGetChecksumsRequest(_) => {
-            vec![sums_identify(pillar, code).into()]
-        }
-        Message::GetChecksumsRequest(request) => {
-            let from = request.min_timestamp.as_ref().unwrap().millis();
-            let kind = if random.one_in(20) {
-                ChecksumType::Sha1
-            } else {
-                ChecksumType::Md5
-            };
-            vec![sums_final(pillar, kind, &page(random, from), Some(random.one_in(2))).into()]
-        }
-        other => panic!("nobody should be asked {other:?}"),
-    };
-    if random.one_in(10) {
-        answers.push(nonsense(random, pillar));
-    }
-    answers
-}
-
-fn page(random: &mut Random, from: i64) -> Vec<(&'static str, i64)> {
-    let names = ["f1", "f2", "f3", "f4"];
-    let count = usize::try_from(random.below(4)).unwrap();
-    names[..count]
-        .iter()
-        .map(|name| (*name, from + random.below(3).cast_signed()))
-        .collect()
-}
-
-fn nonsense(random: &mut Random, pillar: &str) -> Message {
-    match random.below(6) {
-        0 => put_identify(pillar, POSITIVE).into(),
-        1 => get_final(pillar, COMPLETED).into(),
-        2 => put_final("stranger", COMPLETED).into(),
-        3 => ids_final(pillar, &[("f1", -5)], Some(true)).into(),
-        4 => put_progress(pillar).into(),
-        _ => AlarmMessage {
-            header: header(pillar),
-            alarm: Alarm {
-                orig_date_time: Timestamp::from_millis(0),
-                alarm_code: AlarmCode::ComponentFailure,
-                alarm_raiser: pillar.into(),
-                alarm_text: "help".to_owned(),
-                file_id: None,
-                collection_id: None,
-            },
-        }
-        .into(),
-    }
-}
 
 /// Everything on its way, by the time it arrives.
 #[derive(Default)]
@@ -187,11 +87,18 @@ impl Network {
 
 /// Runs one conversation against peers and a network made from a seed.
 fn run<P: Procedure>(seed: u64, file: Option<&str>, procedure: P) {
+    run_in(seed, context(&PILLARS, file), procedure);
+}
+
+/// The same with these contributors; the other pillars answer what nobody asked them.
+fn run_in<P: Procedure>(seed: u64, context: Context, procedure: P) {
     let mut random = Random(seed);
     let mut unexamined = procedure.awaits_checksum();
-    let mut bench = Bench::new(context(&PILLARS, file), procedure);
+    let expected = context.expected.clone();
+    let mut bench = Bench::new(context, procedure);
     let mut network = Network::default();
-    let mute: BTreeSet<&str> = PILLARS.into_iter().filter(|_| random.one_in(8)).collect();
+    let mut mute: BTreeSet<&str> = PILLARS.into_iter().filter(|_| random.one_in(8)).collect();
+    mute.retain(|pillar| expected.contains(*pillar));
     let (mut heard, mut offered, mut downloads) = (0, 0, 0);
     if random.one_in(10) {
         let at_ms = bench.now_ms + random.below(3000).cast_signed();
@@ -232,27 +139,11 @@ fn run<P: Procedure>(seed: u64, file: Option<&str>, procedure: P) {
         }
         while offered < bench.offered {
             offered += 1;
-            let failed = random.one_in(10);
-            let text = "507".to_owned();
-            let input = if failed {
-                Input::OfferFailed { text }
-            } else {
-                Input::OfferReady
-            };
-            network.put(bench.now_ms + 5, input);
+            network.put(bench.now_ms + 5, offer_ended(&mut random));
         }
         while downloads < bench.downloads.len() {
             downloads += 1;
-            let text = "wrong bytes".to_owned();
-            let another_may_help = !random.one_in(5);
-            let input = match random.below(3) {
-                0 => Input::DownloadFailed {
-                    another_may_help,
-                    text,
-                },
-                _ => Input::DownloadFinished { size: 20 },
-            };
-            network.put(bench.now_ms + 5, input);
+            network.put(bench.now_ms + 5, download_ended(&mut random));
         }
         let next = network.under_way.keys().next().copied();
         match (bench.timer, next) {
@@ -266,6 +157,29 @@ fn run<P: Procedure>(seed: u64, file: Option<&str>, procedure: P) {
         }
     }
     check(seed, &bench, &mute);
+}
+
+/// What comes of laying the file on the exchange.
+fn offer_ended(random: &mut Random) -> Input {
+    let text = "507".to_owned();
+    if random.one_in(10) {
+        Input::OfferFailed { text }
+    } else {
+        Input::OfferReady
+    }
+}
+
+/// What comes of fetching the file.
+fn download_ended(random: &mut Random) -> Input {
+    let text = "wrong bytes".to_owned();
+    let another_may_help = !random.one_in(5);
+    match random.below(3) {
+        0 => Input::DownloadFailed {
+            another_may_help,
+            text,
+        },
+        _ => Input::DownloadFinished { size: 20 },
+    }
 }
 
 /// What comes of reading the file.
@@ -344,8 +258,8 @@ fn puts() {
         procedure.retries = u32::try_from(seed % 3).unwrap();
         procedure.partial_allowed = seed % 5 != 0;
         if seed % 4 == 1 {
-            procedure.checksum = None;
-            procedure.examining = true;
+            procedure.new.checksum = None;
+            procedure.new.examining = true;
         }
         run(seed, Some("hello.txt"), procedure);
     }
@@ -354,8 +268,41 @@ fn puts() {
 #[test]
 fn gets() {
     for seed in 0..SEEDS {
-        let procedure = GetFileProcedure::new("hello.txt".into(), ADDRESS.to_owned(), None);
+        let procedure = GetFileProcedure::new("hello.txt".into(), ADDRESS.to_owned());
         run(seed, Some("hello.txt"), procedure);
+    }
+}
+
+#[test]
+fn deletions() {
+    for seed in 0..SEEDS {
+        run_in(seed, context(&["b"], Some("hello.txt")), delete_procedure());
+    }
+}
+
+#[test]
+fn replacements() {
+    for seed in 0..SEEDS {
+        let mut procedure = replace_procedure();
+        if seed % 4 == 1 {
+            procedure.new.checksum = None;
+            procedure.new.examining = true;
+        }
+        run_in(seed, context(&["b"], Some("hello.txt")), procedure);
+    }
+}
+
+#[test]
+fn audit_trails() {
+    for seed in 0..SEEDS {
+        run(seed, None, trails_procedure());
+    }
+}
+
+#[test]
+fn statuses() {
+    for seed in 0..SEEDS {
+        run_in(seed, status_context(&PILLARS), GetStatusProcedure);
     }
 }
 

@@ -11,7 +11,7 @@ use pillarbox_messages::{
 use crate::{
     conversation::{
         Action, Context, Conversation, Input, Procedure, get_file::GetFileProcedure,
-        put_file::PutFileProcedure,
+        new_file::NewFile, put_file::PutFileProcedure,
     },
     digests::plain_spec,
     event::{Event, EventKind, join},
@@ -145,11 +145,11 @@ pub(super) fn short(event: &Event) -> String {
 pub(super) fn context(pillars: &[&str], file: Option<&str>) -> Context {
     Context {
         correlation: CORRELATION.into(),
-        collection: "books".into(),
+        collection: Some("books".into()),
         file: file.map(FileId::from),
         from: "reader".into(),
         reply_to: Destination::topic("books.client.reader"),
-        identify_at: Destination::topic("books"),
+        identify_at: vec![Destination::topic("books")],
         expected: pillars.iter().map(|id| ComponentId::from(*id)).collect(),
         identification_timeout_ms: IDENTIFICATION_MS,
         operation_timeout_ms: OPERATION_MS,
@@ -171,18 +171,24 @@ pub(super) fn put_with(
 
 pub(super) fn put_procedure() -> PutFileProcedure {
     PutFileProcedure {
+        request_checksum: Some(plain_spec(ChecksumType::Md5)),
+        audit_trail_information: Some("first ingest".to_owned()),
+        ..PutFileProcedure::new("hello.txt".into(), new_file())
+    }
+}
+
+pub(super) fn new_file() -> NewFile {
+    NewFile {
         size: 20,
         address: ADDRESS.to_owned(),
         offer: true,
         checksum: Some(md5(OURS)),
-        request_checksum: Some(plain_spec(ChecksumType::Md5)),
-        audit_trail_information: Some("first ingest".to_owned()),
-        ..PutFileProcedure::new("hello.txt".into(), plain_spec(ChecksumType::Md5))
+        ..NewFile::new(plain_spec(ChecksumType::Md5))
     }
 }
 
 pub(super) fn get(pillars: &[&str]) -> Bench<GetFileProcedure> {
-    let procedure = GetFileProcedure::new("hello.txt".into(), ADDRESS.to_owned(), None);
+    let procedure = GetFileProcedure::new("hello.txt".into(), ADDRESS.to_owned());
     Bench::new(context(pillars, Some("hello.txt")), procedure)
 }
 

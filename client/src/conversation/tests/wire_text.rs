@@ -4,12 +4,13 @@ use pillarbox_messages::{ChecksumData, ChecksumType, Destination, Message, Respo
 
 use super::{
     listing::{checksums_procedure, ids_identify, ids_procedure, sums_identify},
-    support::{Bench, POSITIVE, get_identify, md5, put_identify, put_procedure},
+    support::{Bench, POSITIVE, get_identify, md5, new_file, put_identify, put_procedure},
 };
 use crate::{
     conversation::{
         Context, Input, Procedure,
         get_file::GetFileProcedure,
+        new_file::NewFile,
         paging::{PAGE_SIZE, Walks},
         put_file::PutFileProcedure,
     },
@@ -37,7 +38,7 @@ fn context(correlation: &str, file: Option<&str>) -> Context {
     context.correlation = correlation.into();
     context.from = "kim's reading desk".into();
     context.reply_to = Destination::topic("reading-room-kim's reading desk");
-    context.identify_at = Destination::topic("reading-room");
+    context.identify_at = vec![Destination::topic("reading-room")];
     context
 }
 
@@ -54,11 +55,14 @@ fn hear<P: Procedure>(bench: &mut Bench<P>, correlation: &str, message: impl Int
 fn put_file() {
     const CORRELATION: &str = "7d0c2f4e-5b1a-4e68-8c93-2a9e6b0f1d35";
     let procedure = PutFileProcedure {
-        address: ADDRESS.to_owned(),
-        checksum: Some(ChecksumData {
-            calculation_timestamp: "2026-03-04T05:06:07.089Z".parse().unwrap(),
-            ..md5("4A37F973B3C9FEDE0E1FB3F07B65A93B")
-        }),
+        new: NewFile {
+            address: ADDRESS.to_owned(),
+            checksum: Some(ChecksumData {
+                calculation_timestamp: "2026-03-04T05:06:07.089Z".parse().unwrap(),
+                ..md5("4A37F973B3C9FEDE0E1FB3F07B65A93B")
+            }),
+            ..new_file()
+        },
         audit_trail_information: None,
         ..put_procedure()
     };
@@ -100,7 +104,7 @@ fn put_file() {
 #[test]
 fn get_file() {
     const CORRELATION: &str = "91b2c3d4-0a1b-4c2d-8e3f-405162738495";
-    let procedure = GetFileProcedure::new(FILE.into(), ADDRESS.to_owned(), None);
+    let procedure = GetFileProcedure::new(FILE.into(), ADDRESS.to_owned());
     let mut bench = Bench::new(context(CORRELATION, Some(FILE)), procedure);
     let identify = "IdentifyPillarsForGetFileRequest";
     let body = "<FileID>hello.txt</FileID>";
