@@ -18,6 +18,8 @@ mod messages;
 #[cfg(test)]
 mod processes;
 #[cfg(test)]
+mod replay;
+#[cfg(test)]
 mod simulation;
 #[cfg(test)]
 mod support;

@@ -4,7 +4,7 @@
 //! accepted again; what it refuses must be refused. The few differences are deliberate and counted.
 
 #[cfg(test)]
-mod corpus;
+pub(crate) mod corpus;
 #[cfg(test)]
 mod differential;
 #[cfg(test)]
@@ -14,6 +14,6 @@ mod meaning;
 #[cfg(test)]
 mod mutations;
 #[cfg(test)]
-mod tree;
+pub(crate) mod tree;
 #[cfg(test)]
 mod xmllint;
