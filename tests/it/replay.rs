@@ -5,8 +5,11 @@
 //! there must still differ.
 
 mod capture;
+mod client;
 mod differences;
 mod pillars;
+mod run;
 mod scenes;
 mod shape;
 mod site;
+mod stage;

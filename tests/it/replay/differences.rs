@@ -174,6 +174,15 @@ pub(crate) const OF_PILLARS: &[Difference] = &[
     },
 ];
 
+/// How our commands end and ask otherwise.
+pub(crate) const OF_CLIENT: &[Difference] = &[
+    anywhere(
+        "client *Request -(delivery)=NON_PERSISTENT(1)",
+        "a request for an operation survives a restart of the bus",
+    ),
+    anywhere("client *Request +(delivery)=PERSISTENT(2)", "the same"),
+];
+
 const fn anywhere(line: &'static str, reason: &'static str) -> Difference {
     Difference {
         in_conversations: &[],

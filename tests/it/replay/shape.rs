@@ -112,12 +112,8 @@ fn of_one_sender(recorded: &[Shape], ours: &[Shape]) -> Vec<String> {
         match step {
             Step::Both(kind) => {
                 let pair = (next_recorded.next().unwrap(), next_ours.next().unwrap());
-                let lines = compare(&pair.0.lines, &pair.1.lines);
-                differences.extend(lines.into_iter().filter_map(|step| match step {
-                    Step::Both(_) => None,
-                    Step::Recorded(line) => Some(format!("{kind} -{line}")),
-                    Step::Ours(line) => Some(format!("{kind} +{line}")),
-                }));
+                let lines = compare_lines(&pair.0.lines, &pair.1.lines);
+                differences.extend(lines.iter().map(|line| format!("{kind} {line}")));
             }
             Step::Recorded(kind) => {
                 next_recorded.next();
@@ -143,6 +139,17 @@ impl Shape {
             .next()
             .map_or_else(String::new, |code| format!(" {code}"))
     }
+}
+
+/// The lines that only the recording (`-`) or only ours (`+`) has.
+pub(crate) fn compare_lines(recorded: &[String], ours: &[String]) -> Vec<String> {
+    let steps = compare(recorded, ours).into_iter();
+    let lines = steps.filter_map(|step| match step {
+        Step::Both(_) => None,
+        Step::Recorded(line) => Some(format!("-{line}")),
+        Step::Ours(line) => Some(format!("+{line}")),
+    });
+    lines.collect()
 }
 
 /// A step from one sequence to the other.

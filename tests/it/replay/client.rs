@@ -1,0 +1,146 @@
+//! The recorded pillars' answers, to our client's commands.
+
+use std::fs;
+
+use super::{
+    capture::{self, Capture, Captured, Sender},
+    differences::{Judge, OF_CLIENT},
+    run::{Run, outcome},
+    scenes::HELLO,
+    shape,
+    stage::{Stage, in_recorded_words},
+};
+
+#[test]
+fn our_commands_end_as_recorded() {
+    let Some(captures) = capture::all("our_commands_end_as_recorded") else {
+        return;
+    };
+    let only = std::env::var("PILLARBOX_TEST_REPLAY").ok();
+    let mut stage = Stage::new();
+    let mut judge = Judge::default();
+    println!(
+        "{:34} {:>6} {:>6} {:>11}",
+        "conversation", "asked", "played", "differences"
+    );
+    for capture in &captures {
+        if only
+            .as_ref()
+            .is_some_and(|only| !capture.name.contains(only))
+        {
+            continue;
+        }
+        let Some(run) = Run::of(capture) else {
+            continue;
+        };
+        if let Some((_, what)) = PENDING
+            .iter()
+            .find(|(start, _)| capture.name.starts_with(start))
+        {
+            println!("{:34} PENDING: {what}", capture.name);
+            continue;
+        }
+        let lines = play(&mut stage, capture, &run);
+        let used = judge.judge(OF_CLIENT, &capture.name, &lines);
+        println!(
+            "{:34} {:6} {:6} {used:11}",
+            capture.name,
+            capture.asked().count(),
+            capture.answered().count(),
+        );
+    }
+    judge.report(OF_CLIENT);
+    if only.is_none() {
+        judge.assert_all_as_listed(OF_CLIENT);
+    }
+}
+
+/// What our commands can't do yet.
+const PENDING: &[(&str, &str)] = &[
+    ("put-by-url", "put-file -u"),
+    ("replace-", "replace-file"),
+    ("delete-", "delete-file"),
+];
+
+/// Runs the command of a recorded conversation among its pillars, and gives what differs: its outcome, and what it
+/// asked.
+fn play(stage: &mut Stage, capture: &Capture, run: &Run) -> Vec<String> {
+    stage.forget();
+    let arguments = with_our_addresses(stage, &run.arguments);
+    let mut client = stage.start(&arguments, !capture.name.starts_with("pillar-down"));
+    let mut requests = Vec::new();
+    for message in &capture.messages {
+        if message.from == Sender::Client {
+            let fits = |ours: &Captured| {
+                ours.kind == message.kind && ours.element("PillarID") == message.element("PillarID")
+            };
+            requests.extend(stage.request(&mut client, fits).map(|ours| (message, ours)));
+        } else if message.kind != "AlarmMessage" {
+            answer(stage, message, &requests);
+        }
+    }
+    let status = client.wait().code().expect("it ended by itself");
+    let stdout: String = client
+        .output()
+        .iter()
+        .map(|line| format!("{line}\n"))
+        .collect();
+    let mut differences = shape::compare_lines(&run.outcome(), &outcome(status, &stdout));
+    if status == 0 {
+        check_fetched(stage, &arguments);
+    }
+    let recorded: Vec<&Captured> = capture.asked().collect();
+    let asked: Vec<Captured> = requests
+        .iter()
+        .map(|(message, ours)| in_recorded_words(ours, message))
+        .collect();
+    differences.extend(shape::differences(
+        &recorded,
+        &asked.iter().collect::<Vec<_>>(),
+    ));
+    differences.extend(stage.not_recorded(&mut client));
+    differences
+}
+
+/// Plays an answer to the request that it answered, if that was made.
+fn answer(stage: &mut Stage, answer: &Captured, requests: &[(&Captured, Captured)]) {
+    let to_one =
+        answer.kind.ends_with("ProgressResponse") || answer.kind.ends_with("FinalResponse");
+    let asked = requests.iter().find(|(_, ours)| {
+        let pillar = ours.element("PillarID");
+        pillar == answer.element("PillarID").filter(|_| to_one)
+    });
+    let Some((_, request)) = asked else {
+        return;
+    };
+    let completed = answer.text.contains("OPERATION_COMPLETED");
+    if answer.kind == "GetFileFinalResponse" && completed {
+        stage.deliver(request.element("FileAddress").expect("an address"), HELLO);
+    }
+    stage.answer(answer, request);
+}
+
+fn with_our_addresses(stage: &Stage, arguments: &[String]) -> Vec<String> {
+    let ours = |argument: &String| {
+        if argument.starts_with("http://") {
+            stage.offer("hello.txt", HELLO)
+        } else {
+            argument.clone()
+        }
+    };
+    arguments.iter().map(ours).collect()
+}
+
+/// What `get-file` says that it got is where it was to be.
+fn check_fetched(stage: &Stage, arguments: &[String]) {
+    if arguments.first().is_some_and(|tool| tool == "get-file") {
+        let at = arguments
+            .iter()
+            .position(|option| option == "-l")
+            .expect("-l");
+        assert_eq!(
+            fs::read(stage.path().join(&arguments[at + 1])).unwrap(),
+            HELLO
+        );
+    }
+}
