@@ -61,10 +61,14 @@ pub(crate) fn given_checksum(
             spec(&data.checksum_spec)?,
             data.checksum_value.clone(),
         ))),
-        None if required => Err(Refusal::illegal_operation(
-            missing,
-            "the request gives no checksum",
-        )),
+        None if required => {
+            let which = match missing {
+                ResponseCode::ExistingFileChecksumFailure => "existing",
+                _ => "new",
+            };
+            let text = format!("the request gives no checksum of the {which} file");
+            Err(Refusal::illegal_operation(missing, text))
+        }
         None => Ok(None),
     }
 }

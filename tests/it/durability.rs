@@ -1,6 +1,8 @@
 //! kill -9 while a client puts files: what was reported done is done, and nothing is half done.
 
+mod changes;
 mod parts;
+mod syncs;
 
 use std::{
     collections::BTreeMap,

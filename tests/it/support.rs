@@ -6,6 +6,7 @@ pub(crate) mod raw_peer;
 pub(crate) mod site;
 pub(crate) mod slow_exchange;
 pub(crate) mod stomp;
+pub(crate) mod strace;
 pub(crate) mod whole;
 
 use std::time::{Duration, Instant};

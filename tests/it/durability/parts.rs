@@ -54,7 +54,7 @@ fn put_and_kill(site: &Site, part: &str, mut running: Running, seed: u64, puts: 
 }
 
 /// The audit trail's numbers of a pillar, and the files that it tells of, in order.
-fn audit_trail(site: &Site, pillar: &str) -> Vec<(i64, String)> {
+pub(super) fn audit_trail(site: &Site, pillar: &str) -> Vec<(i64, String)> {
     let path = site.part(pillar).join("var/pillars").join(pillar);
     let index = rusqlite::Connection::open(path.join("index.sqlite")).unwrap();
     let mut query = index

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use pillarbox_messages::Message;
 
-use super::{PATIENCE, stomp::Stomp};
+use super::{PATIENCE, md5, stomp::Stomp};
 
 /// Namespace of a message's root.
 pub(crate) const MESSAGES: &str = "http://bitrepository.org/BitRepositoryMessages.xsd";
@@ -206,11 +206,19 @@ fn unescape(xml: &str) -> String {
 
 /// The element of a checksum of a new file.
 pub(crate) fn checksum_of_new_file(value: &str) -> String {
+    checksum_data("ChecksumDataForNewFile", value)
+}
+
+/// The element of a checksum of a file that is there.
+pub(crate) fn checksum_of_existing_file(value: &str) -> String {
+    checksum_data("ChecksumDataForExistingFile", value)
+}
+
+fn checksum_data(element: &str, value: &str) -> String {
     format!(
-        "<ChecksumDataForNewFile><ChecksumSpec><ChecksumType>MD5</ChecksumType></ChecksumSpec>\
+        "<{element}><ChecksumSpec><ChecksumType>MD5</ChecksumType></ChecksumSpec>\
          <ChecksumValue>{value}</ChecksumValue>\
-         <CalculationTimestamp>2024-05-01T12:00:00.123+02:00</CalculationTimestamp>\
-         </ChecksumDataForNewFile>"
+         <CalculationTimestamp>2024-05-01T12:00:00.123+02:00</CalculationTimestamp></{element}>"
     )
 }
 
@@ -222,6 +230,27 @@ pub(crate) fn put(file_id: &str, address: &str, size: Option<u64>, md5: &str) ->
         text(file_id),
         text(address),
         checksum_of_new_file(md5)
+    )
+}
+
+/// What a replace asks, after `PillarID`: the file with the checksum `old` gives its place to `new`.
+pub(crate) fn replace(file_id: &str, old: &str, address: &str, new: &[u8]) -> String {
+    format!(
+        "<FileID>{}</FileID>{}<FileAddress>{}</FileAddress><FileSize>{}</FileSize>{}",
+        text(file_id),
+        checksum_of_existing_file(old),
+        text(address),
+        new.len(),
+        checksum_of_new_file(&md5(new))
+    )
+}
+
+/// What a delete asks, after `PillarID`.
+pub(crate) fn delete(file_id: &str, md5: &str) -> String {
+    let file_id = text(file_id);
+    format!(
+        "<FileID>{file_id}</FileID>{}",
+        checksum_of_existing_file(md5)
     )
 }
 
