@@ -34,6 +34,16 @@ pub(crate) fn pillar(context: &Context, named: Option<&ComponentId>) -> Result<(
     }
 }
 
+/// The request is for this component; one that names none is.
+pub(crate) fn contributor(context: &Context, named: Option<&ComponentId>) -> Result<(), Refusal> {
+    match named {
+        Some(id) if id != context.component.id() => Err(Refusal::illegal_argument(format!(
+            "the request is for the contributor '{id}'"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// The file id is one that the archive accepts.
 pub(crate) fn file_id(context: &Context, id: &FileId) -> Result<ArchiveFileId, Refusal> {
     let pattern = context.component.repository().file_id_pattern.as_ref();

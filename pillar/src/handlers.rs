@@ -4,6 +4,7 @@
 //! this pillar is for.
 
 mod delete_file;
+mod get_audit_trails;
 mod get_checksums;
 mod get_file;
 mod get_file_ids;
@@ -165,6 +166,9 @@ pub(crate) async fn identify(context: &Context, request: &Message) -> Option<Ans
         Message::IdentifyPillarsForGetChecksumsRequest(it) => {
             get_checksums::identify(context, it).await
         }
+        Message::IdentifyContributorsForGetAuditTrailsRequest(it) => {
+            Ok(get_audit_trails::identify(context, it))
+        }
         _ => return None,
     };
     match result {
@@ -209,6 +213,9 @@ pub(crate) async fn operate(
         }
         Message::GetChecksumsRequest(it) => {
             run::<get_checksums::GetChecksums>(context, &origin, it, progress).await
+        }
+        Message::GetAuditTrailsRequest(it) => {
+            run::<get_audit_trails::GetAuditTrails>(context, &origin, it, progress).await
         }
         _ => None,
     }

@@ -35,8 +35,8 @@ pub use self::{
     error::IndexError,
     open_operations::{NewVersion, OpenOperation},
     records::{
-        AuditEntry, AuditEvent, DeleteRecord, Done, FileRow, ListQuery, OperationKey, Page,
-        Position, Prior, PutRecord, Remember, Remembered,
+        AuditEntry, AuditEvent, AuditQuery, DeleteRecord, Done, FileRow, ListQuery, OperationKey,
+        Page, Position, Prior, PutRecord, Remember, Remembered,
     },
     upkeep::{Adopted, Adoption, Health, Observation, Place, WorkerProgress},
 };
@@ -389,17 +389,12 @@ impl Index {
             .await
     }
 
-    /// Events of the audit trail from number `first` on, at most [`PAGE_MAX`].
+    /// Events of an audit trail, by their numbers; at most [`PAGE_MAX`].
     ///
     /// # Errors
     /// The database fails.
-    pub async fn audit(
-        &self,
-        collection: &CollectionId,
-        first: u64,
-    ) -> Result<Vec<AuditEvent>, IndexError> {
-        let collection = collection.clone();
-        self.read(move |connection| reader::audit(connection, &collection, first))
+    pub async fn audit(&self, query: AuditQuery) -> Result<Vec<AuditEvent>, IndexError> {
+        self.read(move |connection| reader::audit(connection, &query))
             .await
     }
 

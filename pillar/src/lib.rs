@@ -34,6 +34,7 @@ mod listing;
 mod refusal;
 mod result_document;
 pub mod service;
+mod walk;
 pub mod workers;
 
 pub use desk::Desk;

@@ -1,6 +1,6 @@
-//! A walk over a collection's files, portion by portion, within what a request asked for.
+//! A walk over a collection's files.
 
-use std::{collections::VecDeque, num::NonZeroU64};
+use std::num::NonZeroU64;
 
 use pillarbox_messages::{CollectionId, FileIds, Timestamp};
 
@@ -9,6 +9,7 @@ use crate::{
     context::Context,
     index::{FileRow, ListQuery, Position},
     refusal::Refusal,
+    walk::{ESCAPED_BYTE, Source, Walk},
 };
 
 /// Times within which files are listed, both inclusive.
@@ -50,27 +51,26 @@ impl Order {
     }
 }
 
-/// A walk that has begun; holds one portion of rows.
+/// A walk over files.
+pub(crate) type Listing = Walk<Files>;
+
+/// The files of a collection, oldest first.
 #[derive(Debug)]
-pub(crate) struct Listing {
+pub(crate) struct Files {
     pub(crate) collection: CollectionId,
     interval: Interval,
     order: Order,
-    /// Files that may still be given out.
-    left: Option<u64>,
-    /// Bytes that inline results may still take.
-    inline_left: usize,
-    rows: VecDeque<FileRow>,
-    source: Source,
-    more: bool,
+    next: Next,
 }
 
 /// Where the next portion comes from.
 #[derive(Debug)]
-enum Source {
+enum Next {
+    /// The one file that was asked for.
+    Only(Box<FileRow>),
     Start,
     After(Position),
-    Exhausted,
+    Nowhere,
 }
 
 impl Listing {
@@ -83,124 +83,66 @@ impl Listing {
         order: Order,
         limit: Option<NonZeroU64>,
     ) -> Result<Self, Refusal> {
-        match file_ids {
+        let (next, limit) = match file_ids {
             FileIds::File(id) => {
                 checks::file_id(context, id)?;
                 let row = checks::known(context, collection, id).await?;
-                Ok(Self::single(collection, row, interval, order))
+                let listed = interval.contains(order.time(&row));
+                let next = if listed {
+                    Next::Only(Box::new(row))
+                } else {
+                    Next::Nowhere
+                };
+                // A limit does not apply.
+                (next, None)
             }
-            FileIds::All => Ok(Self::all(collection, interval, order, limit)),
-        }
-    }
-
-    /// All files of a collection, the oldest `limit` of them.
-    fn all(
-        collection: &CollectionId,
-        interval: Interval,
-        order: Order,
-        limit: Option<NonZeroU64>,
-    ) -> Self {
-        Self {
+            FileIds::All => (Next::Start, limit),
+        };
+        let files = Files {
             collection: collection.clone(),
             interval,
             order,
-            left: limit.map(NonZeroU64::get),
-            inline_left: INLINE_BYTES,
-            rows: VecDeque::new(),
-            source: Source::Start,
-            more: false,
-        }
+            next,
+        };
+        Ok(Self::new(files, limit))
     }
+}
 
-    /// One file, if its time is within the interval; a limit does not apply.
-    fn single(collection: &CollectionId, row: FileRow, interval: Interval, order: Order) -> Self {
-        let listed = interval.contains(order.time(&row));
-        let mut listing = Self::all(collection, interval, order, None);
-        listing.source = Source::Exhausted;
-        listing.rows.extend(listed.then_some(row));
-        listing
-    }
+impl Source for Files {
+    type Item = FileRow;
 
-    /// The next file.
-    pub(crate) async fn next(&mut self, context: &Context) -> Result<Option<FileRow>, Refusal> {
-        self.fill(context).await?;
-        if self.left == Some(0) {
-            self.more = !self.rows.is_empty();
-            return Ok(None);
-        }
-        let row = self.rows.pop_front();
-        if row.is_some() {
-            self.left = self.left.map(|left| left - 1);
-        }
-        Ok(row)
-    }
-
-    /// The next file, while the results fit into one message.
-    pub(crate) async fn next_inline(
+    async fn portion(
         &mut self,
         context: &Context,
-    ) -> Result<Option<FileRow>, Refusal> {
-        self.fill(context).await?;
-        let Some(size) = self.rows.front().map(inline_size) else {
-            return Ok(None);
-        };
-        match self.inline_left.checked_sub(size) {
-            Some(left) => {
-                self.inline_left = left;
-                self.next(context).await
-            }
-            None => {
-                self.more = true;
-                Ok(None)
-            }
-        }
-    }
-
-    /// Whether files of the interval were left out. Known once the walk has ended.
-    pub(crate) const fn more(&self) -> bool {
-        self.more
-    }
-
-    /// Fetches a portion if there are rows to come and none are held.
-    async fn fill(&mut self, context: &Context) -> Result<(), Refusal> {
-        if !self.rows.is_empty() {
-            return Ok(());
-        }
-        let after = match std::mem::replace(&mut self.source, Source::Exhausted) {
-            Source::Start => None,
-            Source::After(position) => Some(position),
-            Source::Exhausted => return Ok(()),
+        limit: Option<NonZeroU64>,
+    ) -> Result<Vec<FileRow>, Refusal> {
+        let after = match std::mem::replace(&mut self.next, Next::Nowhere) {
+            Next::Only(row) => return Ok(vec![*row]),
+            Next::Start => None,
+            Next::After(position) => Some(position),
+            Next::Nowhere => return Ok(Vec::new()),
         };
         let query = ListQuery {
             collection: self.collection.clone(),
             min_ms: self.interval.min_ms,
             max_ms: self.interval.max_ms,
             after,
-            // One more than may be given out, to know whether there are more.
-            limit: self
-                .left
-                .and_then(|left| NonZeroU64::new(left.saturating_add(1))),
+            limit,
         };
         let page = match self.order {
             Order::Modified => context.index.list_by_modified(query).await?,
             Order::Calculated => context.index.list_by_calculated(query).await?,
         };
-        self.rows = page.rows.into();
         if let Some(position) = page.next {
-            self.source = Source::After(position);
+            self.next = Next::After(position);
         }
-        Ok(())
+        Ok(page.rows)
+    }
+
+    fn inline_size(row: &FileRow) -> usize {
+        row.file_id.as_str().len() * ESCAPED_BYTE + ITEM_BYTES + row.observed.as_bytes().len() * 2
     }
 }
 
-/// An upper bound of an item's bytes in a message.
-fn inline_size(row: &FileRow) -> usize {
-    row.file_id.as_str().len() * ESCAPED_BYTE + ITEM_BYTES + row.observed.as_bytes().len() * 2
-}
-
-/// Bytes of results in one message at most: brokers and peers bound the size of a message.
-const INLINE_BYTES: usize = 8 << 20;
-/// `&quot;` is the longest that one byte of text becomes.
-const ESCAPED_BYTE: usize = 6;
 /// Element names and the other values of an item: more than any item has.
 const ITEM_BYTES: usize = 320;

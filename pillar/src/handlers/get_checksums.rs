@@ -140,7 +140,7 @@ async fn deliver(context: &Context, accepted: &mut Accepted, address: &str) -> R
     let document = result_document::Document::create(context)?;
     let mut writer = ChecksumsWriter::start(
         document.writer(),
-        &accepted.listing.collection,
+        &accepted.listing.source.collection,
         Some(context.component.id()),
     )
     .map_err(result_document::failed)?;
@@ -163,7 +163,7 @@ async fn item(
     let (value, time) = if accepted.spec == context.default_spec {
         (row.observed, listed)
     } else {
-        let collection = &accepted.listing.collection;
+        let collection = &accepted.listing.source.collection;
         let computed = disk_checksum::compute(context, collection, &row, &accepted.spec);
         match computed.await? {
             Some(value) if accepted.single => (value, context.component.timestamp()),

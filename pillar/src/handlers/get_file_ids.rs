@@ -118,7 +118,7 @@ async fn deliver(context: &Context, listing: &mut Listing, address: &str) -> Res
     let document = result_document::Document::create(context)?;
     let mut writer = FileIdsWriter::start(
         document.writer(),
-        &listing.collection,
+        &listing.source.collection,
         Some(context.component.id()),
     )
     .map_err(result_document::failed)?;

@@ -1,6 +1,7 @@
 //! A few connections that only read, off the async workers.
 
 use std::{
+    num::NonZeroU64,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -13,7 +14,8 @@ use tokio::{
 };
 
 use super::{
-    AuditEvent, FileRow, IndexError, ListQuery, OperationKey, PAGE_MAX, Page, Position, Remembered,
+    AuditEvent, AuditQuery, FileRow, IndexError, ListQuery, OperationKey, PAGE_MAX, Page, Position,
+    Remembered,
     rows::{audit_event, file_row, natural, remembered, sql_integer},
     schema,
 };
@@ -224,20 +226,30 @@ pub(super) fn count(connection: &Connection, collection: &CollectionId) -> rusql
 
 pub(super) fn audit(
     connection: &Connection,
-    collection: &CollectionId,
-    first: u64,
+    query: &AuditQuery,
 ) -> rusqlite::Result<Vec<AuditEvent>> {
-    let mut statement = connection.prepare_cached(
+    let of_file = if query.file_id.is_some() {
+        "AND file_id = ?6"
+    } else {
+        "AND ?6 IS NULL"
+    };
+    let mut statement = connection.prepare_cached(&format!(
         "SELECT number, time, file_id, actor, action, info, operation_id, certificate_id,
                 information
          FROM audit
-         WHERE collection = (SELECT key FROM collections WHERE id = ?1) AND number >= ?2
-         ORDER BY number LIMIT ?3",
-    )?;
+         WHERE collection = (SELECT key FROM collections WHERE id = ?1)
+           AND number BETWEEN ?2 AND ?3 AND time BETWEEN ?4 AND ?5 {of_file}
+         ORDER BY number LIMIT ?7"
+    ))?;
+    let limit = query.limit.map_or(PAGE_MAX, NonZeroU64::get);
     let parameters = params![
-        collection.as_str(),
-        sql_integer(first),
-        sql_integer(PAGE_MAX)
+        query.collection.as_str(),
+        sql_integer(query.first),
+        query.last.map_or(i64::MAX, sql_integer),
+        query.min_ms.unwrap_or(i64::MIN),
+        query.max_ms.unwrap_or(i64::MAX),
+        query.file_id.as_ref().map(FileId::as_str),
+        sql_integer(limit.min(PAGE_MAX)),
     ];
     statement.query_map(parameters, audit_event)?.collect()
 }

@@ -200,6 +200,41 @@ pub struct AuditEvent {
     pub entry: AuditEntry,
 }
 
+/// Which events of an audit trail to give, in which portion. All bounds are inclusive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditQuery {
+    /// The collection.
+    pub collection: CollectionId,
+    /// Only events of this file.
+    pub file_id: Option<FileId>,
+    /// The lowest number.
+    pub first: u64,
+    /// The highest number.
+    pub last: Option<u64>,
+    /// The earliest time.
+    pub min_ms: Option<i64>,
+    /// The latest time.
+    pub max_ms: Option<i64>,
+    /// At most so many, and never more than [`PAGE_MAX`](super::PAGE_MAX).
+    pub limit: Option<NonZeroU64>,
+}
+
+impl AuditQuery {
+    /// The events of a collection from this number on.
+    #[must_use]
+    pub const fn from_number(collection: CollectionId, first: u64) -> Self {
+        Self {
+            collection,
+            file_id: None,
+            first,
+            last: None,
+            min_ms: None,
+            max_ms: None,
+            limit: None,
+        }
+    }
+}
+
 /// Which files to list, in which portion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListQuery {

@@ -104,10 +104,18 @@ fn unopened(path: &Path) -> impl FnOnce(rusqlite::Error) -> IndexError {
 }
 
 /// The format written here; `PRAGMA user_version` of the file.
-const FORMAT: i64 = 3;
+const FORMAT: i64 = 4;
 
 /// Each format, and what leads to it from the one before. A step that was released is never changed.
-const STEPS: &[(i64, &str)] = &[(1, TABLES), (2, OPEN_OPERATIONS), (FORMAT, UPKEEP)];
+const STEPS: &[(i64, &str)] = &[
+    (1, TABLES),
+    (2, OPEN_OPERATIONS),
+    (3, UPKEEP),
+    (FORMAT, AUDIT_BY_FILE),
+];
+
+/// An audit trail is asked for by file, too.
+const AUDIT_BY_FILE: &str = "CREATE INDEX audit_by_file ON audit (collection, file_id, number);";
 
 /// How far background workers are, and what they found to be wrong.
 const UPKEEP: &str = "

@@ -7,6 +7,7 @@ mod listing;
 mod running;
 mod settling;
 mod storing;
+mod trails;
 
 use std::path::Path;
 
@@ -25,7 +26,7 @@ use pillarbox_settings::Node;
 use tempfile::TempDir;
 
 use super::*;
-use crate::digests::Checksums;
+use crate::{digests::Checksums, index::AuditQuery};
 
 /// Nothing here takes this long unless it hangs.
 const SOON: Duration = Duration::from_secs(20);
@@ -299,7 +300,11 @@ impl Site {
 
     /// The audit trail: what was done, and how it is told.
     async fn trail(&self) -> Vec<(FileAction, String)> {
-        let trail = self.index().audit(&"books".into(), 1).await.unwrap();
+        let trail = self
+            .index()
+            .audit(AuditQuery::from_number("books".into(), 1))
+            .await
+            .unwrap();
         for (event, number) in trail.iter().zip(1..) {
             assert_eq!(event.number, number);
         }

@@ -1,10 +1,11 @@
 //! Result documents: what is uploaded to a result address instead of being sent in a message.
 //!
-//! A document of unknown length is written with [`FileIdsWriter`] or [`ChecksumsWriter`], which keep none of it.
+//! A document of unknown length is written with [`FileIdsWriter`], [`ChecksumsWriter`] or [`AuditTrailsWriter`],
+//! which keep none of it.
 
 mod stream;
 
-pub use self::stream::{ChecksumsWriter, FileIdsWriter};
+pub use self::stream::{AuditTrailsWriter, ChecksumsWriter, FileIdsWriter};
 use crate::{
     elements::{AuditTrailEvent, AuditTrailEvents, ChecksumDataItem, FileIdsData, ResultingStatus},
     error::{DecodeError, DecodeReason, shown},

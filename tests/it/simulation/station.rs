@@ -10,7 +10,10 @@ use pillarbox_bus::{Broker, Bus, ConnectOptions};
 use pillarbox_component::Received;
 use pillarbox_exchange::{AddressPolicy, ClientOptions, ExchangeClient};
 use pillarbox_messages::{Message, clock::SharedClock};
-use pillarbox_pillar::{Desk, PillarOptions, index::ListQuery};
+use pillarbox_pillar::{
+    Desk, PillarOptions,
+    index::{AuditQuery, ListQuery},
+};
 use pillarbox_settings::{Node, Repository};
 
 use super::COLLECTION;
@@ -145,7 +148,11 @@ impl Station {
     /// The numbers of the audit trail.
     pub(super) async fn audit_numbers(&self) -> Vec<u64> {
         let desk = self.desk.as_ref().expect("the pillar is up");
-        let events = desk.index().audit(&COLLECTION.into(), 1).await.unwrap();
+        let events = desk
+            .index()
+            .audit(AuditQuery::from_number(COLLECTION.into(), 1))
+            .await
+            .unwrap();
         events.into_iter().map(|event| event.number).collect()
     }
 }

@@ -57,7 +57,10 @@ async fn a_deleted_file_leaves_its_audit_trail_and_the_response() {
     // Put again, it is younger than everything before.
     let again = index.put(record("books", "x1")).await.unwrap();
     assert!(again.row.modified_ms > put.row.modified_ms);
-    let trail = index.audit(&books(), 1).await.unwrap();
+    let trail = index
+        .audit(AuditQuery::from_number(books(), 1))
+        .await
+        .unwrap();
     let numbers: Vec<_> = trail.iter().map(|event| event.number).collect();
     assert_eq!(numbers, [1, 2, 3]);
     assert_eq!(trail[1].entry.action, FileAction::DeleteFile);
@@ -73,7 +76,14 @@ async fn a_missing_file_is_neither_replaced_nor_deleted() {
     assert!(matches!(replaced, Err(IndexError::NotPresent(_))));
     let deleted = index.delete(delete("books", "x1")).await;
     assert!(matches!(deleted, Err(IndexError::NotPresent(_))));
-    assert_eq!(index.audit(&books(), 1).await.unwrap().len(), 1);
+    assert_eq!(
+        index
+            .audit(AuditQuery::from_number(books(), 1))
+            .await
+            .unwrap()
+            .len(),
+        1
+    );
 }
 
 #[tokio::test]
@@ -127,7 +137,14 @@ async fn an_index_of_the_first_format_is_taken_over() {
     assert_eq!(index.find(&books(), &"x2".into()).await.unwrap(), None);
     let prior = index.prior(&key("a/x1")).await.unwrap();
     assert_eq!(prior.done.unwrap().response, "<done at='1000'/>");
-    assert_eq!(index.audit(&books(), 1).await.unwrap().len(), 2);
+    assert_eq!(
+        index
+            .audit(AuditQuery::from_number(books(), 1))
+            .await
+            .unwrap()
+            .len(),
+        2
+    );
     let operation = open_operation(&books(), &"a/x1".into(), None);
     index.open_operation(operation.clone()).await.unwrap();
     assert_eq!(index.health(&books()).await.unwrap().missing, 1);

@@ -346,7 +346,10 @@ async fn compare(steps: Vec<Step>) {
             .filter(|(of, _)| *of == collection)
             .count() as u64;
         assert_eq!(index.count(&(*name).into()).await.unwrap(), listed);
-        let numbers = index.audit(&(*name).into(), 1).await.unwrap();
+        let numbers = index
+            .audit(AuditQuery::from_number((*name).into(), 1))
+            .await
+            .unwrap();
         let numbers: Vec<_> = numbers.iter().map(|event| event.number).collect();
         assert_eq!(numbers, (1..=model.events[collection]).collect::<Vec<_>>());
     }

@@ -3,7 +3,10 @@
 use super::*;
 
 async fn actions(index: &Index) -> Vec<(u64, FileAction)> {
-    let events = index.audit(&books(), 1).await.unwrap();
+    let events = index
+        .audit(AuditQuery::from_number(books(), 1))
+        .await
+        .unwrap();
     let actions = events
         .iter()
         .map(|event| (event.number, event.entry.action));

@@ -50,7 +50,10 @@ fn often() -> BackgroundWork {
 
 impl Site {
     async fn audit(&self) -> Vec<AuditEvent> {
-        self.index().audit(&"books".into(), 1).await.unwrap()
+        self.index()
+            .audit(AuditQuery::from_number("books".into(), 1))
+            .await
+            .unwrap()
     }
 
     async fn actions(&self) -> Vec<FileAction> {

@@ -302,7 +302,11 @@ async fn the_first_thing_that_is_wrong_with_a_delete_is_told() {
         assert_eq!(told, (number + 1).min(6), "{name}");
     }
     site.assert_untouched("a.tif").await;
-    let events = site.index().audit(&"books".into(), 2).await.unwrap();
+    let events = site
+        .index()
+        .audit(AuditQuery::from_number("books".into(), 2))
+        .await
+        .unwrap();
     let refused = &events[0].entry;
     assert_eq!(refused.action, FileAction::Failure);
     assert_eq!(
@@ -478,7 +482,12 @@ async fn long_words_in_a_request_are_kept() {
     let mut done = site.delete_request("a.tif", OLD);
     done.audit_trail_information = Some(words.clone());
     assert_eq!(codes(&site.ask(done).await), [ACCEPTED, COMPLETED]);
-    for event in site.index().audit(&"books".into(), 2).await.unwrap() {
+    for event in site
+        .index()
+        .audit(AuditQuery::from_number("books".into(), 2))
+        .await
+        .unwrap()
+    {
         assert_eq!(
             event.entry.audit_trail_information.as_deref(),
             Some(words.as_str())

@@ -154,7 +154,11 @@ async fn a_request_that_comes_again_while_it_is_worked_on_is_done_once() {
     }
     assert_eq!(code(&finals[0]), COMPLETED);
     assert!(finals.iter().all(|answer| *answer == finals[0]));
-    let trail = site.index().audit(&"books".into(), 1).await.unwrap();
+    let trail = site
+        .index()
+        .audit(AuditQuery::from_number("books".into(), 1))
+        .await
+        .unwrap();
     assert_eq!(trail.len(), 1);
 }
 

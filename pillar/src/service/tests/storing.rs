@@ -46,7 +46,11 @@ async fn a_file_is_stored_once_however_often_it_is_sent() {
     assert_eq!(existing.checksum_value, md5);
     assert!(answer.time_to_deliver.is_some());
 
-    let trail = site.index().audit(&"books".into(), 1).await.unwrap();
+    let trail = site
+        .index()
+        .audit(AuditQuery::from_number("books".into(), 1))
+        .await
+        .unwrap();
     assert_eq!(trail.len(), 1);
     assert_eq!(trail[0].entry.actor.as_str(), "ingest-1");
     let information = trail[0].entry.audit_trail_information.as_deref();
@@ -180,7 +184,11 @@ async fn a_file_is_delivered() {
         .await;
     assert_eq!(codes(&dead), [ACCEPTED, TRANSFER]);
     // Put and delivered; failures are in no audit trail.
-    let trail = site.index().audit(&"books".into(), 1).await.unwrap();
+    let trail = site
+        .index()
+        .audit(AuditQuery::from_number("books".into(), 1))
+        .await
+        .unwrap();
     assert_eq!(trail.len(), 2);
 }
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use crate::{
-    elements::{ChecksumDataItem, FileIdsDataItem},
+    elements::{AuditTrailEvent, ChecksumDataItem, FileIdsDataItem},
     ids::{CollectionId, ComponentId},
     version::ProtocolVersion,
     xml::{
@@ -24,6 +24,12 @@ pub struct FileIdsWriter<W: Write>(Stream<W>);
 /// Without [`ChecksumsWriter::finish`] the document is cut off.
 #[derive(Debug)]
 pub struct ChecksumsWriter<W: Write>(Stream<W>);
+
+/// Writes a `GetAuditTrailsResults` document, one event after another.
+///
+/// Without [`AuditTrailsWriter::finish`] the document is cut off.
+#[derive(Debug)]
+pub struct AuditTrailsWriter<W: Write>(Stream<W>);
 
 impl<W: Write> FileIdsWriter<W> {
     /// Begins the document.
@@ -93,6 +99,38 @@ impl<W: Write> ChecksumsWriter<W> {
     /// What the output fails with.
     pub fn finish(self) -> io::Result<W> {
         self.0.finish("GetChecksumsResults")
+    }
+}
+
+impl<W: Write> AuditTrailsWriter<W> {
+    /// Begins the document.
+    ///
+    /// # Errors
+    ///
+    /// What `out` fails with.
+    pub fn start(out: W, collection: &CollectionId) -> io::Result<Self> {
+        let mut stream = Stream::start(out, "GetAuditTrailsResults", collection, None)?;
+        stream.buffer.open(tags!("AuditTrailEvents"));
+        Ok(Self(stream))
+    }
+
+    /// Adds an event.
+    ///
+    /// # Errors
+    ///
+    /// What the output fails with.
+    pub fn item(&mut self, event: &AuditTrailEvent) -> io::Result<()> {
+        self.0.item(tags!("AuditTrailEvent"), event)
+    }
+
+    /// Ends the document, flushes the output and gives it back.
+    ///
+    /// # Errors
+    ///
+    /// What the output fails with.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.0.buffer.close(tags!("AuditTrailEvents"));
+        self.0.finish("GetAuditTrailsResults")
     }
 }
 

@@ -54,6 +54,27 @@ fn streams_are_the_documents() {
 }
 
 #[test]
+fn an_audit_trail_written_event_by_event_is_the_whole_document() {
+    let events: Vec<AuditTrailEvent> = (1..200)
+        .map(|number: u8| {
+            crate::sample::required(&mut crate::sample::Source::new(vec![number; 400]))
+        })
+        .collect();
+    let mut stream = AuditTrailsWriter::start(Vec::new(), &"books".into()).unwrap();
+    for event in &events {
+        stream.item(event).unwrap();
+    }
+    let document = ResultDocument::from(GetAuditTrailsResults {
+        version: ProtocolVersion::CURRENT,
+        collection_id: "books".into(),
+        audit_trail_events: AuditTrailEvents { events },
+        more_audit_trail_events: Vec::new(),
+    });
+    let written = String::from_utf8(stream.finish().unwrap()).unwrap();
+    assert_eq!(written, document.to_xml());
+}
+
+#[test]
 fn larger_than_allowed() {
     let text = ChecksumsWriter::start(Vec::new(), &"books".into(), None)
         .unwrap()

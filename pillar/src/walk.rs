@@ -1,0 +1,104 @@
+//! A walk over what the index lists, portion by portion, within what a request asked for.
+
+use std::{collections::VecDeque, future::Future, num::NonZeroU64};
+
+use crate::{context::Context, refusal::Refusal};
+
+/// Where the things come from that are walked over.
+pub(crate) trait Source: Send {
+    /// One of them.
+    type Item: Send;
+
+    /// The next portion, of at most so many; empty after the last one.
+    fn portion(
+        &mut self,
+        context: &Context,
+        limit: Option<NonZeroU64>,
+    ) -> impl Future<Output = Result<Vec<Self::Item>, Refusal>> + Send;
+
+    /// An upper bound of the bytes that one takes in a message.
+    fn inline_size(item: &Self::Item) -> usize;
+}
+
+/// A walk that has begun; holds one portion.
+#[derive(Debug)]
+pub(crate) struct Walk<S: Source> {
+    pub(crate) source: S,
+    /// Items that may still be given out.
+    left: Option<u64>,
+    /// Bytes that inline results may still take.
+    inline_left: usize,
+    items: VecDeque<S::Item>,
+    more: bool,
+}
+
+impl<S: Source> Walk<S> {
+    /// A walk over the first `limit`.
+    pub(crate) fn new(source: S, limit: Option<NonZeroU64>) -> Self {
+        Self {
+            source,
+            left: limit.map(NonZeroU64::get),
+            inline_left: INLINE_BYTES,
+            items: VecDeque::new(),
+            more: false,
+        }
+    }
+
+    /// The next item.
+    pub(crate) async fn next(&mut self, context: &Context) -> Result<Option<S::Item>, Refusal> {
+        self.fill(context).await?;
+        if self.left == Some(0) {
+            self.more = !self.items.is_empty();
+            return Ok(None);
+        }
+        let item = self.items.pop_front();
+        if item.is_some() {
+            self.left = self.left.map(|left| left - 1);
+        }
+        Ok(item)
+    }
+
+    /// The next item, while the results fit into one message.
+    pub(crate) async fn next_inline(
+        &mut self,
+        context: &Context,
+    ) -> Result<Option<S::Item>, Refusal> {
+        self.fill(context).await?;
+        let Some(size) = self.items.front().map(S::inline_size) else {
+            return Ok(None);
+        };
+        match self.inline_left.checked_sub(size) {
+            Some(left) => {
+                self.inline_left = left;
+                self.next(context).await
+            }
+            None => {
+                self.more = true;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Whether some were left out that were asked for. Known once the walk has ended.
+    pub(crate) const fn more(&self) -> bool {
+        self.more
+    }
+
+    /// Fetches a portion if none is held.
+    async fn fill(&mut self, context: &Context) -> Result<(), Refusal> {
+        if self.items.is_empty() {
+            // One more than may be given out, to know whether there are more.
+            let limit = self
+                .left
+                .and_then(|left| NonZeroU64::new(left.saturating_add(1)));
+            self.items = self.source.portion(context, limit).await?.into();
+        }
+        Ok(())
+    }
+}
+
+/// Bytes of results in one message at most: brokers and peers bound the size of a message.
+const INLINE_BYTES: usize = 8 << 20;
+
+/// `&quot;` is the longest that one byte of text becomes.
+pub(crate) const ESCAPED_BYTE: usize = 6;
