@@ -77,7 +77,10 @@ use self::{
     shelf::Shelf,
     space::Space,
 };
-use crate::digests::{Checksums, Spec};
+use crate::{
+    digests::{Checksums, Spec},
+    health::Directory,
+};
 
 /// What an archive is made of.
 #[derive(Clone, Debug)]
@@ -102,6 +105,32 @@ struct Inner {
     folders: Folders,
     /// One for each shelf.
     _locks: Vec<File>,
+}
+
+impl Inner {
+    fn directories(&self) -> Vec<Directory> {
+        let mut directories: BTreeMap<PathBuf, Directory> = BTreeMap::new();
+        for shelf in self.collections.values().flat_map(|it| &it.shelves) {
+            let looked = shelf
+                .check_present()
+                .and_then(|()| self.space.offered(shelf));
+            let (available, minimum_size_left) = match looked {
+                Ok((available, minimum)) => (Ok(available), minimum),
+                Err(error) => (Err(error.to_string()), 0),
+            };
+            let path = shelf.directory.clone();
+            let directory = directories.entry(path.clone()).or_insert(Directory {
+                path,
+                available: Ok(0),
+                minimum_size_left,
+            });
+            // One that lacks a collection's part is not in order, whatever the others say.
+            if directory.available.is_ok() {
+                directory.available = available;
+            }
+        }
+        directories.into_values().collect()
+    }
 }
 
 /// One collection's part of the archive.
@@ -355,6 +384,13 @@ impl Archive {
         let collection = Arc::clone(self.collection(collection)?);
         let id = id.clone();
         blocking(move || collection.open_file(&id)).await
+    }
+
+    /// The archive directories, and how much each still takes.
+    pub(crate) async fn directories(&self) -> Vec<Directory> {
+        let inner = Arc::clone(&self.0);
+        let looked = tokio::task::spawn_blocking(move || inner.directories()).await;
+        looked.unwrap_or_default()
     }
 
     fn collection(&self, id: &CollectionId) -> Result<&Arc<CollectionArchive>, ArchiveError> {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use pillarbox_component::{AlarmRequest, Component};
+use pillarbox_component::{AlarmRequest, Asked, Component};
 use pillarbox_exchange::ExchangeClient;
 use pillarbox_messages::{
     AlarmCode, ArchiveFileId, ChecksumData, ChecksumSpec, CollectionId, FileId, Header, Message,
@@ -32,6 +32,8 @@ pub(crate) struct Context {
     pub(crate) results: PathBuf,
     /// What its background workers are doing.
     pub(crate) workers: Board,
+    /// Which requests about no collection came where.
+    pub(crate) asked: Asked,
 }
 
 impl Context {

@@ -8,6 +8,7 @@ mod get_audit_trails;
 mod get_checksums;
 mod get_file;
 mod get_file_ids;
+mod get_status;
 mod put_file;
 mod replace_file;
 
@@ -169,6 +170,9 @@ pub(crate) async fn identify(context: &Context, request: &Message) -> Option<Ans
         Message::IdentifyContributorsForGetAuditTrailsRequest(it) => {
             Ok(get_audit_trails::identify(context, it))
         }
+        Message::IdentifyContributorsForGetStatusRequest(it) => {
+            Ok(get_status::identify(context, it)?)
+        }
         _ => return None,
     };
     match result {
@@ -216,6 +220,9 @@ pub(crate) async fn operate(
         }
         Message::GetAuditTrailsRequest(it) => {
             run::<get_audit_trails::GetAuditTrails>(context, &origin, it, progress).await
+        }
+        Message::GetStatusRequest(it) => {
+            run::<get_status::GetStatus>(context, &origin, it, progress).await
         }
         _ => None,
     }

@@ -29,6 +29,7 @@ mod disk_checksum;
 mod download;
 mod existing;
 mod handlers;
+mod health;
 pub mod index;
 mod listing;
 mod refusal;

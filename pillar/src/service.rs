@@ -7,7 +7,9 @@ use std::{
 };
 
 use pillarbox_bus::{AckMode, Bus, BusError, Delivery, SubscribeRequest};
-use pillarbox_component::{AlarmRequest, Component, ComponentOptions, Received, dispatch::catch};
+use pillarbox_component::{
+    AlarmRequest, Asked, Component, ComponentOptions, Received, dispatch::catch,
+};
 use pillarbox_exchange::ExchangeClient;
 use pillarbox_messages::{
     AlarmCode, CollectionId, ComponentId, Destination, Message, clock::SharedClock,
@@ -286,6 +288,7 @@ pub(crate) fn open(options: PillarOptions) -> Result<Context, PillarError> {
         default_spec,
         results,
         workers: Board::default(),
+        asked: Asked::default(),
     })
 }
 

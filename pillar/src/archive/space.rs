@@ -83,6 +83,12 @@ impl Space {
         Ok(room.admit(collection, bytes)?)
     }
 
+    /// What the file system of a shelf offers, and what must be left of it, in bytes.
+    pub(super) fn offered(&self, shelf: &Shelf) -> Result<(u64, u64), ArchiveError> {
+        let room = self.room(&self.lock(), shelf)?;
+        Ok((room.available, room.minimum_size_left))
+    }
+
     fn best<'a>(
         &self,
         promised: &BTreeMap<u64, u64>,

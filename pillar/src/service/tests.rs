@@ -6,6 +6,7 @@ mod interleaved;
 mod listing;
 mod running;
 mod settling;
+mod status;
 mod storing;
 mod trails;
 

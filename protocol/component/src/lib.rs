@@ -14,6 +14,7 @@
 //! * Only requests are answered when refused, so two components never answer each other's answers.
 
 pub mod alarms;
+pub mod asked;
 pub mod component;
 pub mod dispatch;
 pub mod incoming;
@@ -26,6 +27,7 @@ pub mod security;
 
 pub use crate::{
     alarms::{AlarmRequest, AlarmSender, Raised},
+    asked::Asked,
     component::{Component, ComponentOptions},
     dispatch::KeyedWorkers,
     incoming::{Received, Refusal},

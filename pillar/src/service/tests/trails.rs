@@ -102,7 +102,7 @@ async fn an_audit_trail_is_selected_by_number_file_and_time_and_bounds_are_inclu
     assert_eq!(numbers(&all), [1, 2, 3, 4, 5]);
     let times: Vec<_> = events(&all)
         .iter()
-        .map(|event| event.action_date_time.clone())
+        .map(|event| event.action_date_time)
         .collect();
 
     let mut request = site.trail_request();
@@ -114,7 +114,7 @@ async fn an_audit_trail_is_selected_by_number_file_and_time_and_bounds_are_inclu
     assert_eq!(numbers(&site.told_trail(request).await), [2, 4, 5]);
 
     let mut request = site.trail_request();
-    (request.min_timestamp, request.max_timestamp) = (times.get(1).cloned(), times.get(2).cloned());
+    (request.min_timestamp, request.max_timestamp) = (times.get(1).copied(), times.get(2).copied());
     let found = numbers(&site.told_trail(request).await);
     assert!(found.contains(&2) && found.contains(&3), "{found:?}");
 
