@@ -106,6 +106,7 @@ impl ClientSetup {
             sla: settings.and_then(|client| client.sla.clone()),
             clock: SystemClock::shared(),
             timeouts: None,
+            extend_on_progress: false,
             zoneless: settings.map(|it| it.accept_zoneless).unwrap_or_default(),
         })
         .map_err(not_started)?;

@@ -123,6 +123,7 @@ impl Inside {
             sla: None,
             clock: SystemClock::shared(),
             timeouts: None,
+            extend_on_progress: false,
             zoneless: ZonelessDates::default(),
         })
         .expect("a client");

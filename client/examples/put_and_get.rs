@@ -65,6 +65,7 @@ fn client(
         sla: None,
         clock: SystemClock::shared(),
         timeouts: None,
+        extend_on_progress: false,
         zoneless: ZonelessDates::default(),
     })?)
 }

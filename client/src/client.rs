@@ -35,6 +35,7 @@ pub(crate) struct Shared {
     named: bool,
     pub(crate) sla: Option<String>,
     pub(crate) timeouts: Option<Timeouts>,
+    extend_on_progress: bool,
     mediator: Mediator,
     conversations: TaskTracker,
     cancel: CancellationToken,
@@ -56,6 +57,7 @@ impl Client {
             sla,
             clock,
             timeouts,
+            extend_on_progress,
             zoneless,
         } = options;
         if let Some(sla) = &sla
@@ -81,6 +83,7 @@ impl Client {
                 named,
                 sla,
                 timeouts,
+                extend_on_progress,
                 conversations: TaskTracker::new(),
                 cancel: CancellationToken::new(),
             }),
@@ -184,6 +187,8 @@ impl Client {
             expected: terms.contributors,
             identification_timeout_ms: millis(terms.timeouts.identification),
             operation_timeout_ms: millis(terms.timeouts.operation),
+            conversation_timeout_ms: millis(terms.timeouts.conversation),
+            extend_on_progress: self.shared.extend_on_progress,
         }
     }
 

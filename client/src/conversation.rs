@@ -13,12 +13,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pillarbox_messages::{
-    ComponentId, Destination, Header, Message, ProtocolVersion, ResponseCode,
+    ComponentId, Destination, Header, Message, MessageType, ProtocolVersion, ResponseCode,
 };
 
-use crate::event::{Completed, ComponentFailure, ComponentResult, Event, EventKind};
+use crate::event::{Completed, ComponentFailure, Event, EventKind};
 
 pub mod delete_file;
+mod ending;
 pub mod get_audit_trails;
 pub mod get_checksums;
 pub mod get_file;
@@ -52,6 +53,10 @@ pub struct Conversation<P> {
     failures: Vec<ComponentFailure>,
     /// Whether something of ours is, or might be, on the exchange.
     offered: bool,
+    /// When it ends at the latest.
+    end_ms: Option<i64>,
+    /// What could not be read of those who have not answered since.
+    unreadable: BTreeMap<ComponentId, String>,
     /// Answers to the identify request that can only be judged once the file's checksum is known; one at most of
     /// each contributor.
     held: Vec<Held>,
@@ -116,6 +121,8 @@ impl<P: Procedure> Conversation<P> {
             completed: Vec::new(),
             failures: Vec::new(),
             offered: false,
+            end_ms: None,
+            unreadable: BTreeMap::new(),
             held: Vec::new(),
         }
     }
@@ -148,7 +155,18 @@ impl<P: Procedure> Conversation<P> {
             ) => {
                 self.message(*message, reply_address, now_ms, &mut actions);
             }
+            (
+                _,
+                Input::Unreadable {
+                    from,
+                    message_type,
+                    reason,
+                },
+            ) => self.unreadable(from, message_type, &reason, &mut actions),
             (_, Input::Reconnected) => self.ask_again(&mut actions),
+            (_, Input::TimerFired) if self.end_ms.is_some_and(|at| now_ms >= at) => {
+                self.time_is_over(&mut actions);
+            }
             (Phase::Identifying(_), Input::TimerFired) => self.identify_timer(now_ms, &mut actions),
             (Phase::Offering(_), Input::TimerFired) => self.offer_timer(now_ms, &mut actions),
             (Phase::Performing(_), Input::TimerFired) => self.perform_timer(now_ms, &mut actions),
@@ -236,6 +254,30 @@ impl<P: Procedure> Conversation<P> {
         }
     }
 
+    /// Says whose message can't be read, and why. Its sender may yet send another.
+    fn unreadable(
+        &mut self,
+        from: Option<ComponentId>,
+        message_type: Option<MessageType>,
+        reason: &str,
+        out: &mut Actions,
+    ) {
+        if from
+            .as_ref()
+            .is_some_and(|from| !self.context.expected.contains(from))
+        {
+            return ignored("a message from somebody who was not asked", out);
+        }
+        let text = format!(
+            "its {} can't be read: {reason}",
+            message_type.map_or("message", MessageType::as_str)
+        );
+        if let Some(from) = &from {
+            self.unreadable.insert(from.clone(), text.clone());
+        }
+        self.emit(EventKind::Warning { contributor: from }, Some(text), out);
+    }
+
     /// Why a message does not concern this conversation, if it doesn't.
     fn foreign(&self, message: &Message) -> Option<&'static str> {
         let header = message.header();
@@ -276,6 +318,15 @@ impl<P: Procedure> Conversation<P> {
         }
     }
 
+    /// Asks for the time that a phase waits for, or the conversation's end if that comes first.
+    fn set_timer(&self, deadline_ms: Option<i64>, out: &mut Actions) {
+        let times = [deadline_ms, self.end_ms];
+        out.push(match times.into_iter().flatten().min() {
+            Some(at_ms) => Action::SetTimer { at_ms },
+            None => Action::ClearTimer,
+        });
+    }
+
     fn emit(&self, kind: EventKind, info: Option<String>, out: &mut Actions) {
         out.push(Action::Emit(Box::new(Event {
             correlation: self.context.correlation.clone(),
@@ -285,68 +336,6 @@ impl<P: Procedure> Conversation<P> {
             kind,
             info,
         })));
-    }
-
-    fn component_failed(&mut self, failure: ComponentFailure, out: &mut Actions) {
-        let kind = EventKind::ComponentFailed {
-            contributor: failure.contributor.clone(),
-            code: failure.code,
-        };
-        self.emit(kind, Some(failure.text.clone()), out);
-        self.failures.push(failure);
-    }
-
-    fn component_complete(
-        &mut self,
-        contributor: ComponentId,
-        result: ComponentResult,
-        info: Option<String>,
-        out: &mut Actions,
-    ) {
-        let summary = result.summary();
-        let kind = EventKind::ComponentComplete {
-            contributor: contributor.clone(),
-            result,
-        };
-        self.emit(kind, info, out);
-        self.completed.push(Completed {
-            contributor,
-            result: summary,
-        });
-    }
-
-    /// Everybody who was to answer has: the final event.
-    fn conclude(&mut self, out: &mut Actions) {
-        let complete = !self.completed.is_empty() && (P::ONE_IS_ENOUGH || self.failures.is_empty());
-        if complete {
-            let (results, failures) = (self.completed.clone(), self.failures.clone());
-            self.finish(EventKind::Complete { results, failures }, None, out);
-        } else if self.failures.is_empty() {
-            self.finish_failed("no contributor supports the operation", out);
-        } else {
-            let causes: Vec<String> = self.failures.iter().map(ToString::to_string).collect();
-            self.finish_failed(
-                &format!("Failed operation. Cause(s): [{}]", causes.join("; ")),
-                out,
-            );
-        }
-    }
-
-    fn finish_failed(&mut self, text: &str, out: &mut Actions) {
-        let kind = EventKind::Failed {
-            results: self.completed.clone(),
-            failures: self.failures.clone(),
-        };
-        self.finish(kind, Some(text.to_owned()), out);
-    }
-
-    fn finish(&mut self, kind: EventKind, info: Option<String>, out: &mut Actions) {
-        out.push(Action::ClearTimer);
-        self.emit(kind, info, out);
-        if self.offered {
-            out.push(Action::RemoveOffer);
-        }
-        self.phase = Phase::Done;
     }
 }
 
@@ -365,13 +354,6 @@ const fn is_progress(code: ResponseCode) -> bool {
         code,
         ResponseCode::OperationAcceptedProgress | ResponseCode::OperationProgress
     )
-}
-
-fn set_timer(deadline_ms: Option<i64>, out: &mut Actions) {
-    out.push(match deadline_ms {
-        Some(at_ms) => Action::SetTimer { at_ms },
-        None => Action::ClearTimer,
-    });
 }
 
 fn ignored(reason: &'static str, out: &mut Actions) {

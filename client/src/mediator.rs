@@ -6,8 +6,10 @@
 use std::collections::BTreeMap;
 
 use pillarbox_bus::{AckMode, BusError, Delivery, SubscribeRequest, Subscription};
-use pillarbox_component::{Component, Received, Refusal};
-use pillarbox_messages::{CollectionId, CorrelationId, Destination, DestinationKind, FileId};
+use pillarbox_component::{Component, Received, Refusal, Rejection};
+use pillarbox_messages::{
+    CollectionId, ComponentId, CorrelationId, Destination, DestinationKind, FileId,
+};
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinSet,
@@ -29,7 +31,8 @@ const PREFETCH: u32 = 512;
 /// A message on its way to its conversation.
 #[derive(Debug)]
 pub(crate) struct Arrived {
-    pub(crate) received: Received,
+    /// The message, or why it can't be read.
+    pub(crate) content: Result<Received, Box<Rejection>>,
     /// To be acknowledged when the conversation has taken the message.
     pub(crate) delivery: Delivery,
 }
@@ -219,9 +222,10 @@ impl Task {
     }
 
     fn route(&mut self, arrived: Arrived) {
-        let header = arrived.received.message.header();
-        let from = header.from.as_str().to_owned();
-        let correlation = header.correlation_id.clone();
+        let Some(correlation) = arrived.correlation().cloned() else {
+            return self.acknowledge(arrived.delivery);
+        };
+        let from = arrived.from().unwrap_or_default().to_owned();
         let Some(route) = self.routes.get(&correlation) else {
             debug!(%correlation, from, "a message of no conversation of this client");
             return self.acknowledge(arrived.delivery);
@@ -293,29 +297,47 @@ async fn pass_on(
     heard: &mpsc::Sender<Heard>,
 ) {
     while let Some(delivery) = subscription.next().await {
-        match component.receive(&delivery.message) {
-            Ok(received) => {
-                let arrived = Box::new(Arrived { received, delivery });
-                if heard.send(Heard::Message(arrived)).await.is_err() {
-                    return;
-                }
+        let content = match component.receive(&delivery.message) {
+            Ok(received) => Ok(received),
+            Err(Refusal::Rejected(rejection)) => {
+                log_rejection(&rejection);
+                Err(rejection)
             }
-            Err(refusal) => {
-                log_refusal(&refusal);
+            Err(Refusal::NotOurs) => {
+                debug!("a request for somebody else");
                 acknowledge(delivery).await;
+                continue;
             }
+        };
+        let arrived = Box::new(Arrived { content, delivery });
+        if heard.send(Heard::Message(arrived)).await.is_err() {
+            return;
         }
     }
 }
 
-/// A client answers nobody and raises no alarms: what it can't read is the sender's fault and is logged.
-fn log_refusal(refusal: &Refusal) {
-    match refusal {
-        Refusal::NotOurs => debug!("a request for somebody else"),
-        Refusal::Rejected(rejection) => {
-            let from = rejection.from.as_ref().map(|id| id.as_str());
-            let correlation = rejection.correlation_id.as_ref().map(|id| id.as_str());
-            warn!(correlation, from, reason = %rejection.reason, "an unreadable message");
+/// A client answers nobody and raises no alarms: what it can't read is the sender's fault. It is logged, and told to
+/// the conversation that it names.
+fn log_rejection(rejection: &Rejection) {
+    let from = rejection.from.as_ref().map(|id| id.as_str());
+    let correlation = rejection.correlation_id.as_ref().map(|id| id.as_str());
+    let op = rejection.message_type.as_deref();
+    warn!(correlation, from, op, reason = %rejection.reason, "an unreadable message");
+}
+
+impl Arrived {
+    fn correlation(&self) -> Option<&CorrelationId> {
+        match &self.content {
+            Ok(received) => Some(&received.message.header().correlation_id),
+            Err(rejection) => rejection.correlation_id.as_ref(),
         }
+    }
+
+    fn from(&self) -> Option<&str> {
+        let from = match &self.content {
+            Ok(received) => Some(&received.message.header().from),
+            Err(rejection) => rejection.from.as_ref(),
+        };
+        from.map(ComponentId::as_str)
     }
 }

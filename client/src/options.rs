@@ -29,6 +29,9 @@ pub struct ClientOptions {
     pub clock: SharedClock,
     /// How long it waits, if not as long as the settings say. Zero: without limit.
     pub timeouts: Option<Timeouts>,
+    /// Whether a contributor that says that it is at work (`OPERATION_PROGRESS`) has its full time for the operation
+    /// again, as long as the whole conversation has time: for pillars whose media are slow.
+    pub extend_on_progress: bool,
     /// What it makes of dates without an offset from UTC.
     pub zoneless: ZonelessDates,
 }

@@ -187,17 +187,24 @@ impl<P: Procedure> ConversationTask<P> {
     }
 
     fn take(&mut self, arrived: Arrived) {
-        let Arrived { received, delivery } = arrived;
-        let from = received.message.header().from.as_str();
-        debug!(
-            from,
-            op = received.message.message_type().as_str(),
-            "answer"
-        );
-        self.step(Input::Message {
-            message: Box::new(received.message),
-            reply_address: received.reply_address,
-        });
+        let Arrived { content, delivery } = arrived;
+        let input = match content {
+            Ok(received) => {
+                let from = received.message.header().from.as_str();
+                let op = received.message.message_type().as_str();
+                debug!(from, op, "answer");
+                Input::Message {
+                    message: Box::new(received.message),
+                    reply_address: received.reply_address,
+                }
+            }
+            Err(rejection) => Input::Unreadable {
+                reason: rejection.reason.to_string(),
+                from: rejection.from,
+                message_type: rejection.message_type.and_then(|name| name.parse().ok()),
+            },
+        };
+        self.step(input);
         self.acknowledge(delivery);
     }
 
@@ -255,6 +262,7 @@ impl<P: Procedure> ConversationTask<P> {
         let Timeouts {
             identification,
             operation,
+            ..
         } = self.surroundings.timeouts;
         let limit = if contributor.is_some() {
             operation

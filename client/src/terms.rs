@@ -91,7 +91,7 @@ fn agreed<'a>(
     (sla, pillars)
 }
 
-/// Zero means without limit.
+/// Zero means without limit; a conversation has time for both its phases.
 pub(crate) fn limits(timeouts: Timeouts) -> Timeouts {
     let limit = |it: Duration| {
         if it.is_zero() {
@@ -100,9 +100,12 @@ pub(crate) fn limits(timeouts: Timeouts) -> Timeouts {
             it.min(FOREVER)
         }
     };
+    let (identification, operation) = (limit(timeouts.identification), limit(timeouts.operation));
+    let both = identification.saturating_add(operation);
     Timeouts {
-        identification: limit(timeouts.identification),
-        operation: limit(timeouts.operation),
+        identification,
+        operation,
+        conversation: limit(timeouts.conversation).max(both).min(FOREVER),
     }
 }
 
@@ -191,14 +194,28 @@ pillars = ["west"]
         let none = Timeouts {
             identification: Duration::ZERO,
             operation: Duration::MAX,
+            conversation: Duration::from_secs(1),
         };
         assert_eq!(
             limits(none),
             Timeouts {
                 identification: FOREVER,
-                operation: FOREVER
+                operation: FOREVER,
+                conversation: FOREVER,
             }
         );
         assert!(millis(FOREVER) > 0);
+        let seconds = Duration::from_secs;
+        let conversation = |conversation| {
+            let timeouts = Timeouts {
+                identification: seconds(180),
+                operation: seconds(3600),
+                conversation,
+            };
+            limits(timeouts).conversation
+        };
+        assert_eq!(conversation(seconds(7200)), seconds(7200));
+        assert_eq!(conversation(seconds(7)), seconds(3780));
+        assert_eq!(conversation(Duration::ZERO), FOREVER);
     }
 }

@@ -66,6 +66,9 @@ pub struct Timeouts {
     pub identification: Duration,
     /// For the final responses of an operation.
     pub operation: Duration,
+    /// For a whole conversation, however often its parts are given more time. It counts for at least as much as the
+    /// other two together.
+    pub conversation: Duration,
 }
 
 impl Default for Timeouts {
@@ -73,6 +76,7 @@ impl Default for Timeouts {
         Self {
             identification: Duration::from_secs(180),
             operation: Duration::from_secs(3600),
+            conversation: Duration::from_secs(24 * 3600),
         }
     }
 }
@@ -186,6 +190,7 @@ impl Repository {
             operation: sla
                 .and_then(|sla| sla.operation_timeout)
                 .unwrap_or(self.timeouts.operation),
+            conversation: self.timeouts.conversation,
         }
     }
 

@@ -79,6 +79,7 @@ fn client(id: ComponentId, bus: Bus, place: &Place) -> Result<Client, Failure> {
         sla: None,
         clock: SystemClock::shared(),
         timeouts: None,
+        extend_on_progress: false,
         zoneless: ZonelessDates::default(),
     })
     .map_err(not_started)

@@ -184,6 +184,8 @@ fn context(pillars: &[&str], file: Option<&str>) -> Context {
             .collect::<BTreeSet<_>>(),
         identification_timeout_ms: 10_000,
         operation_timeout_ms: 60_000,
+        conversation_timeout_ms: 0,
+        extend_on_progress: false,
     }
 }
 

@@ -6,13 +6,13 @@ use super::{
     Action, Actions, Address, Conversation, Identifying, Offering, Phase, Procedure, deadline,
     ignored, is_progress,
     procedure::{REFUSED, Refusal},
-    set_timer,
 };
 use crate::event::{ComponentFailure, EventKind, join};
 
 impl<P: Procedure> Conversation<P> {
     pub(super) fn start(&mut self, now_ms: i64, out: &mut Actions) {
         let deadline_ms = deadline(now_ms, self.context.identification_timeout_ms);
+        self.end_ms = deadline(now_ms, self.context.conversation_timeout_ms);
         self.phase = Phase::Identifying(Identifying {
             deadline_ms,
             outstanding: self.context.expected.clone(),
@@ -21,7 +21,7 @@ impl<P: Procedure> Conversation<P> {
         if self.context.expected.is_empty() {
             return self.identification_over(now_ms, out);
         }
-        set_timer(deadline_ms, out);
+        self.set_timer(deadline_ms, out);
         self.ask_who_is_ready(out);
         self.emit(EventKind::IdentifyRequestSent, None, out);
     }
@@ -143,11 +143,11 @@ impl<P: Procedure> Conversation<P> {
             return;
         };
         if state.deadline_ms.is_none_or(|at| now_ms < at) {
-            return set_timer(state.deadline_ms, out);
+            return self.set_timer(state.deadline_ms, out);
         }
         if !self.held.is_empty() {
             // Not silent: they have answered, and are judged when the checksum is known.
-            return out.push(Action::ClearTimer);
+            return self.set_timer(None, out);
         }
         let silent: Vec<ComponentId> = state.outstanding.iter().cloned().collect();
         let text = format!("no answer from {}", join(&silent));
@@ -159,8 +159,11 @@ impl<P: Procedure> Conversation<P> {
             out,
         );
         for contributor in silent {
-            let text = "did not answer the identify request in time".to_owned();
-            self.component_failed(ComponentFailure::new(contributor, None, text), out);
+            self.silent(
+                contributor,
+                "did not answer the identify request in time",
+                out,
+            );
         }
         self.identification_over(now_ms, out);
     }
@@ -198,7 +201,7 @@ impl<P: Procedure> Conversation<P> {
             ready: false,
         });
         self.offered = true;
-        set_timer(deadline_ms, out);
+        self.set_timer(deadline_ms, out);
         out.push(Action::OfferFile);
     }
 
@@ -213,14 +216,5 @@ impl<P: Procedure> Conversation<P> {
             Phase::Offering(offering) if offering.ready => self.offer_ready(now_ms, out),
             _ => {}
         }
-    }
-
-    fn cannot_perform(&mut self, out: &mut Actions) {
-        let causes: Vec<String> = self.failures.iter().map(ToString::to_string).collect();
-        let text = "Unable to continue operation, contributors unavailable.";
-        if causes.is_empty() {
-            return self.finish_failed(text, out);
-        }
-        self.finish_failed(&format!("{text} Cause(s): [{}]", causes.join("; ")), out);
     }
 }

@@ -6,7 +6,6 @@ use super::{
     Action, Actions, Conversation, Expected, Performing, Phase, Procedure, deadline, ignored,
     is_progress,
     procedure::{Completion, Failing},
-    set_timer,
 };
 use crate::event::{ComponentFailure, ComponentResult, Delivered, EventKind};
 
@@ -19,7 +18,7 @@ impl<P: Procedure> Conversation<P> {
             waiting: chosen.iter().map(|id| (id.clone(), until)).collect(),
             fetching: None,
         });
-        set_timer(until, out);
+        self.set_timer(until, out);
         self.emit(
             EventKind::RequestSent {
                 contributors: chosen.clone(),
@@ -75,7 +74,7 @@ impl<P: Procedure> Conversation<P> {
             return;
         };
         if offering.deadline_ms.is_none_or(|at| now_ms < at) {
-            return set_timer(offering.deadline_ms, out);
+            return self.set_timer(offering.deadline_ms, out);
         }
         self.finish_failed(
             "the file could not be offered: the operation's time is over",
@@ -94,6 +93,9 @@ impl<P: Procedure> Conversation<P> {
         }
         if is_progress(code) {
             self.procedure.progress(&from, &message);
+            if self.context.extend_on_progress {
+                self.renew(from.clone(), now_ms, out);
+            }
             return self.emit(
                 EventKind::Progress {
                     contributor: from,
@@ -115,6 +117,7 @@ impl<P: Procedure> Conversation<P> {
             Completion::Fetch(expected) => self.fetch(from, expected, now_ms, out),
             Completion::Stale => ignored("an answer to an earlier request", out),
             Completion::Unusable(text) => {
+                let text = format!("its {} can't be used: it {text}", P::FINAL.as_str());
                 let failure = ComponentFailure::new(from, None, text);
                 self.not_done(failure, true, now_ms, out);
             }
@@ -205,7 +208,7 @@ impl<P: Procedure> Conversation<P> {
             return;
         };
         if !state.waiting.is_empty() {
-            return set_timer(state.next_deadline(), out);
+            return self.set_timer(state.next_deadline(), out);
         }
         match try_next.then(|| self.procedure.next()).flatten() {
             Some(next) => self.perform(vec![next], now_ms, out),
@@ -242,7 +245,8 @@ impl<P: Procedure> Conversation<P> {
             return;
         };
         state.waiting.insert(from, until);
-        set_timer(state.next_deadline(), out);
+        let next = state.next_deadline();
+        self.set_timer(next, out);
     }
 
     pub(super) fn download_finished(&mut self, size: u64, now_ms: i64, out: &mut Actions) {
@@ -311,12 +315,11 @@ impl<P: Procedure> Conversation<P> {
             .map(|(id, _)| id.clone())
             .collect();
         if late.is_empty() {
-            return set_timer(state.next_deadline(), out);
+            return self.set_timer(state.next_deadline(), out);
         }
         for contributor in late {
             self.answered(&contributor);
-            let text = "did not finish the operation in time".to_owned();
-            self.component_failed(ComponentFailure::new(contributor, None, text), out);
+            self.silent(contributor, "did not finish the operation in time", out);
         }
         self.check_end(false, now_ms, out);
     }

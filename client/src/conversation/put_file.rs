@@ -137,6 +137,10 @@ impl Procedure for PutFileProcedure {
         let Message::PutFileFinalResponse(response) = response else {
             return Completion::Stale;
         };
+        let checksum = response.checksum_data_for_new_file.as_ref();
+        if self.new.compare(checksum) == Existing::Different {
+            return Completion::Unusable(ANOTHER_STORED.to_owned());
+        }
         Completion::Done(ComponentResult::Stored(Stored {
             checksum: response.checksum_data_for_new_file,
             already_there: false,
@@ -171,6 +175,7 @@ impl Procedure for PutFileProcedure {
 }
 
 pub(super) const ALREADY_THERE: &str = "the identical file was there already";
+pub(super) const ANOTHER_STORED: &str = "tells a checksum that is not that of the file";
 const DIFFERENT: &str = "a different file with this id exists";
 const UNKNOWN: &str = "a file with this id exists, and no checksum tells whether it is the same";
 

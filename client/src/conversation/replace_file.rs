@@ -8,7 +8,7 @@ use pillarbox_messages::{
 use super::{
     new_file::{Existing, NewFile},
     procedure::{Completion, Failing, Procedure, Refusal},
-    put_file::ALREADY_THERE,
+    put_file::{ALREADY_THERE, ANOTHER_STORED},
 };
 use crate::event::{ComponentResult, Replaced};
 
@@ -101,6 +101,10 @@ impl Procedure for ReplaceFileProcedure {
         let Message::ReplaceFileFinalResponse(response) = response else {
             return Completion::Stale;
         };
+        let checksum = response.checksum_data_for_new_file.as_ref();
+        if self.new.compare(checksum) == Existing::Different {
+            return Completion::Unusable(ANOTHER_STORED.to_owned());
+        }
         Completion::Done(ComponentResult::Replaced(Replaced {
             existing: response.checksum_data_for_existing_file,
             new: response.checksum_data_for_new_file,

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use pillarbox_messages::{
     ChecksumData, CollectionId, ComponentId, CorrelationId, Destination, FileId, FilePart, Message,
+    MessageType,
 };
 
 use crate::{digests::Hasher, event::Event};
@@ -29,6 +30,10 @@ pub struct Context {
     pub identification_timeout_ms: i64,
     /// Milliseconds that a contributor has to answer an operation request; zero: no limit.
     pub operation_timeout_ms: i64,
+    /// Milliseconds after which the conversation ends whatever it waits for; zero: no limit.
+    pub conversation_timeout_ms: i64,
+    /// Whether a contributor that says that it is at work has its full time again.
+    pub extend_on_progress: bool,
 }
 
 /// What a conversation is told.
@@ -42,6 +47,15 @@ pub enum Input {
         message: Box<Message>,
         /// The transport's reply address that came with it.
         reply_address: Option<String>,
+    },
+    /// A message with this conversation's correlation id has come that can't be read.
+    Unreadable {
+        /// Who says it has sent it, if that could be read.
+        from: Option<ComponentId>,
+        /// The message's type, if that could be read.
+        message_type: Option<MessageType>,
+        /// Why it can't be read.
+        reason: String,
     },
     /// The time that the last [`Action::SetTimer`] named may have come.
     TimerFired,

@@ -11,4 +11,6 @@ mod random;
 mod replace_file;
 mod status;
 mod support;
+mod timing;
+mod unreadable;
 mod wire_text;

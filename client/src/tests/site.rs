@@ -113,7 +113,9 @@ impl Site {
             timeouts: Some(Timeouts {
                 identification: timeout,
                 operation: timeout,
+                conversation: timeout,
             }),
+            extend_on_progress: false,
             zoneless: ZonelessDates::default(),
         }
     }

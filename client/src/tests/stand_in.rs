@@ -12,8 +12,8 @@ use pillarbox_bus::Subscription;
 use pillarbox_component::Component;
 use pillarbox_exchange::ExchangeClient;
 use pillarbox_messages::{
-    ChecksumData, ChecksumType, ComponentId, Destination, FileId, FileIdsData, FileIdsDataItem,
-    FilePart, GetFileFinalResponse, GetFileIdsFinalResponse, GetFileProgressResponse,
+    ChecksumData, ChecksumType, ComponentId, FileId, FileIdsData, FileIdsDataItem, FilePart,
+    GetFileFinalResponse, GetFileIdsFinalResponse, GetFileProgressResponse,
     IdentifyPillarsForGetFileIdsResponse, IdentifyPillarsForGetFileResponse,
     IdentifyPillarsForPutFileResponse, Message, PutFileFinalResponse, PutFileProgressResponse,
     ResponseCode, ResponseInfo, ResultingFileIds, TimeToDeliver, Timestamp,
@@ -32,8 +32,8 @@ pub(super) enum Temper {
     Mute,
     /// Is ready, and then says nothing more.
     Stuck,
-    /// Is ready, but wants to be asked where the bus takes nothing.
-    Misplaced,
+    /// Answers with what is no message of the schema.
+    Garbled,
     /// Says that it has delivered, but has not.
     Boastful,
     /// Delivers other bytes than it has, and faster than anybody.
@@ -107,10 +107,13 @@ impl StandIn {
             self.heard
                 .send_modify(|all| all.push(received.message.clone()));
             for answer in self.answers(received.message).await {
-                self.component
-                    .reply(&answer, received.reply_address.as_deref())
-                    .await
-                    .unwrap();
+                let address = received.reply_address.as_deref();
+                let mut outgoing = self.component.outgoing_reply(&answer, address);
+                if self.temper == Temper::Garbled {
+                    let text = String::from_utf8(outgoing.body.to_vec()).unwrap();
+                    outgoing.body = text.replace("PillarID>", "Pillar>").into();
+                }
+                self.component.bus().publish(outgoing).await.unwrap();
             }
         }
     }
@@ -132,10 +135,7 @@ impl StandIn {
                     Some(_) => ResponseCode::DuplicateFileFailure,
                     None => ResponseCode::IdentificationPositive,
                 };
-                let mut header = self.component.response_header(&request.header);
-                if self.temper == Temper::Misplaced {
-                    header.reply_to = Destination::queue("no*where");
-                }
+                let header = self.component.response_header(&request.header);
                 vec![
                     IdentifyPillarsForPutFileResponse {
                         header,

@@ -1,11 +1,8 @@
 //! Operations that don't go well, and peers that misbehave.
 
-use std::{
-    net::{Ipv4Addr, SocketAddr},
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
-use pillarbox_bus::{Bus, ConnectOptions, Outgoing, StompLimits, StompOptions, StompServer};
+use pillarbox_bus::Outgoing;
 use pillarbox_exchange::{AddressPolicy, ExchangeClient, OfferSpace, client};
 use pillarbox_messages::{
     ChecksumType, CorrelationId, Destination, Header, IdentifyPillarsForPutFileResponse, Message,
@@ -95,32 +92,30 @@ async fn a_pillar_that_gets_stuck() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pillar_that_can_not_be_asked_is_no_harm_to_the_others() {
+async fn a_response_that_can_not_be_used_is_told_of_and_no_harm_to_the_others() {
     let site = Site::start().await;
     let north = site.pillar("north", Temper::Honest).await;
-    let _south = site.pillar("south", Temper::Misplaced).await;
-    let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let server = StompServer::start(&[listen], site.broker.clone(), StompLimits::default())
-        .await
-        .unwrap();
-    let stomp = StompOptions::new(server.local_addrs()[0].to_string());
-    let connect = ConnectOptions {
-        client_id: "far".to_owned(),
-    };
-    let client = Client::connect(ClientOptions {
-        bus: Bus::stomp(stomp, connect),
-        ..site.options("reader", PLENTY)
-    })
-    .unwrap();
+    let _south = site.pillar("south", Temper::Garbled).await;
+    let client = site.client("reader", false, SHORT);
     let running = client.put_file(put(source(&site, b"hello, world")));
-    let outcome = running.await.unwrap().outcome().await;
+    let mut running = running.await.unwrap();
+    let events = events(&mut running).await;
+    let warning = events
+        .iter()
+        .find(|event| event.kind.name() == "WARNING")
+        .unwrap();
+    assert_eq!(warning.kind.contributor().unwrap().as_str(), "south");
+    let told = warning.info.as_deref().unwrap();
+    let named = "its IdentifyPillarsForPutFileResponse can't be read: ";
+    assert!(told.contains(named) && told.contains("PillarID"), "{told}");
+    let outcome = running.outcome().await;
     assert!(!outcome.complete);
     assert_eq!(outcome.results.len(), 1, "{outcome:?}");
     assert_eq!(outcome.results[0].contributor, *north.id());
     assert_eq!(outcome.failures.len(), 1, "{outcome:?}");
     let failure = &outcome.failures[0];
     assert_eq!(failure.contributor.as_str(), "south");
-    assert!(failure.text.contains("could not be sent"), "{outcome:?}");
+    assert!(failure.text.contains(told), "{outcome:?}");
     assert!(north.file("hello.txt").is_some());
 }
 

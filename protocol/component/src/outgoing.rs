@@ -154,6 +154,7 @@ mod tests {
     const TIMEOUTS: Timeouts = Timeouts {
         identification: Duration::from_secs(180),
         operation: Duration::from_secs(3600),
+        conversation: Duration::from_secs(7200),
     };
 
     fn header(collection: Option<&str>, to: Option<&str>) -> Header {

@@ -144,22 +144,23 @@ fn requirements(required: &[OneOf<Requirement>], checker: &mut Checker<'_>) -> R
 
 fn timeouts(raw: &RawRepository, checker: &mut Checker<'_>) -> Timeouts {
     let given = &raw.timeouts;
-    positive(
-        "timeouts.identification",
-        given.identification.as_ref(),
-        checker,
-    );
-    positive("timeouts.operation", given.operation.as_ref(), checker);
+    let mut time = |path, given: &Option<Text<HumaneDuration>>, default| {
+        positive(path, given.as_ref(), checker);
+        given.as_ref().map_or(default, |it| it.0.0)
+    };
     let default = Timeouts::default();
     Timeouts {
-        identification: given
-            .identification
-            .as_ref()
-            .map_or(default.identification, |it| it.0.0),
-        operation: given
-            .operation
-            .as_ref()
-            .map_or(default.operation, |it| it.0.0),
+        identification: time(
+            "timeouts.identification",
+            &given.identification,
+            default.identification,
+        ),
+        operation: time("timeouts.operation", &given.operation, default.operation),
+        conversation: time(
+            "timeouts.conversation",
+            &given.conversation,
+            default.conversation,
+        ),
     }
 }
 

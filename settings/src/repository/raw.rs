@@ -59,6 +59,7 @@ pub(crate) struct RawExchange {
 pub(crate) struct RawTimeouts {
     pub(crate) identification: Option<Text<HumaneDuration>>,
     pub(crate) operation: Option<Text<HumaneDuration>>,
+    pub(crate) conversation: Option<Text<HumaneDuration>>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

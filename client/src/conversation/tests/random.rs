@@ -12,7 +12,7 @@ use super::{
     listing::{checksums_procedure, ids_procedure},
     replace_file::replace_procedure,
     status::status_context,
-    support::{ADDRESS, Bench, OURS, context, md5, put_procedure},
+    support::{ADDRESS, BEGUN_MS, Bench, OURS, context, md5, put_procedure},
 };
 use crate::{
     conversation::{
@@ -91,8 +91,14 @@ fn run<P: Procedure>(seed: u64, file: Option<&str>, procedure: P) {
 }
 
 /// The same with these contributors; the other pillars answer what nobody asked them.
-fn run_in<P: Procedure>(seed: u64, context: Context, procedure: P) {
+fn run_in<P: Procedure>(seed: u64, mut context: Context, procedure: P) {
     let mut random = Random(seed);
+    context.extend_on_progress = random.one_in(2);
+    context.conversation_timeout_ms = random.pick(&[0, 15_000, 60_000]);
+    let end = |bench: &Bench<P>| match bench.conversation.context().conversation_timeout_ms {
+        0 => i64::MAX,
+        limit => BEGUN_MS + limit,
+    };
     let mut unexamined = procedure.awaits_checksum();
     let expected = context.expected.clone();
     let mut bench = Bench::new(context, procedure);
@@ -110,6 +116,7 @@ fn run_in<P: Procedure>(seed: u64, context: Context, procedure: P) {
         );
     }
     for _ in 0..10_000 {
+        let over = bench.conversation.is_done();
         while heard < bench.sent.len() {
             let request = bench.sent[heard].clone();
             heard += 1;
@@ -147,6 +154,7 @@ fn run_in<P: Procedure>(seed: u64, context: Context, procedure: P) {
         }
         let next = network.under_way.keys().next().copied();
         match (bench.timer, next) {
+            (Some(timer), _) if timer > end(&bench) => panic!("seed {seed}: a timer after the end"),
             (Some(timer), next) if next.is_none_or(|(at_ms, _)| timer <= at_ms) => bench.time_out(),
             (_, Some(key)) => {
                 bench.now_ms = bench.now_ms.max(key.0);
@@ -155,6 +163,8 @@ fn run_in<P: Procedure>(seed: u64, context: Context, procedure: P) {
             }
             (_, None) => break,
         }
+        let in_time = over || bench.now_ms <= end(&bench);
+        assert!(in_time, "seed {seed}: {:?}", bench.trace());
     }
     check(seed, &bench, &mute);
 }

@@ -18,6 +18,8 @@ use crate::{
 };
 
 pub(super) const CORRELATION: &str = "7d0c2f4e-5b1a-4e68-8c93-2a9e6b0f1d35";
+/// When every conversation begins.
+pub(super) const BEGUN_MS: i64 = 1_000_000;
 pub(super) const IDENTIFICATION_MS: i64 = 1000;
 pub(super) const OPERATION_MS: i64 = 10_000;
 pub(super) const OURS: &str = "4a37f973b3c9fede0e1fb3f07b65a93b";
@@ -43,7 +45,7 @@ impl<P: Procedure> Bench<P> {
     pub(super) fn new(context: Context, procedure: P) -> Self {
         let mut bench = Self {
             conversation: Conversation::new(context, procedure),
-            now_ms: 1_000_000,
+            now_ms: BEGUN_MS,
             events: Vec::new(),
             sent: Vec::new(),
             timer: None,
@@ -59,7 +61,12 @@ impl<P: Procedure> Bench<P> {
     }
 
     pub(super) fn step(&mut self, input: Input) {
+        let done = self.conversation.is_done();
         for action in self.conversation.step(input, self.now_ms) {
+            assert!(
+                !done || matches!(action, Action::Ignored { .. }),
+                "{action:?} after the end"
+            );
             match action {
                 Action::Send {
                     message,
@@ -69,7 +76,10 @@ impl<P: Procedure> Bench<P> {
                     self.sent.push(*message);
                     self.reply_addresses.push(reply_address);
                 }
-                Action::SetTimer { at_ms } => self.timer = Some(at_ms),
+                Action::SetTimer { at_ms } => {
+                    assert!(at_ms > self.now_ms, "a timer that has fired already");
+                    self.timer = Some(at_ms);
+                }
                 Action::ClearTimer => self.timer = None,
                 Action::Emit(event) => self.events.push(*event),
                 Action::Examine => self.examined += 1,
@@ -153,6 +163,8 @@ pub(super) fn context(pillars: &[&str], file: Option<&str>) -> Context {
         expected: pillars.iter().map(|id| ComponentId::from(*id)).collect(),
         identification_timeout_ms: IDENTIFICATION_MS,
         operation_timeout_ms: OPERATION_MS,
+        conversation_timeout_ms: 0,
+        extend_on_progress: false,
     }
 }
 
