@@ -140,6 +140,7 @@ impl Shape for RawRepository {
         [timeouts]
         identification = "3m"
         operation = "1h"
+        conversation = "24h"
     "#;
     const ENVIRONMENT: &'static [(&'static str, bool)] = &[];
     const LISTS: &'static [&'static [&'static str]] = &[&["collections"], &["collections", "slas"]];

@@ -71,7 +71,7 @@
 ("[bus]\nurl = \"embedded:\"", "[[bus]]\nurl = \"embedded:\"", "repository.toml:3: `bus` is no table; write it as [bus]"),
 ("[bus]\nurl = \"embedded:\"", "", r#"repository.toml: `bus.url` is missing; add url = "stomp://127.0.0.1:61613" under [bus]"#),
 ("#collection", r#"destinations = ["topic://x"]"#, "repository.toml:10: `collections.destinations` is no table; write it as [collections.destinations]"),
-("[bus]", "[timeouts]\noperation = 5\nidentification = true\nbis = 1\n[bus]", "repository.toml:4: `timeouts.operation`: invalid type: integer `5`, expected a string; put it in quotes\nrepository.toml:5: `timeouts.identification`: invalid type: boolean `true`, expected a string; put it in quotes\nrepository.toml:6: unknown key `timeouts.bis`; use `identification`, `operation`"),
+("[bus]", "[timeouts]\noperation = 5\nidentification = true\nbis = 1\n[bus]", "repository.toml:4: `timeouts.operation`: invalid type: integer `5`, expected a string; put it in quotes\nrepository.toml:5: `timeouts.identification`: invalid type: boolean `true`, expected a string; put it in quotes\nrepository.toml:6: unknown key `timeouts.bis`; use `identification`, `operation`, `conversation`"),
 ("[bus]", "[timeouts]\noperation = \"1s\"\noperation = \"2s\"\n[bus]", "repository.toml:5: duplicate key; correct the TOML"),
 ("#collection", r#"pillar_destinations = { south = "temporary-queue://s" }"#, "fine"),
 ]
