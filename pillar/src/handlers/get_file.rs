@@ -1,8 +1,9 @@
 //! GetFile: an archived file is delivered to the address that the client names.
 
 use pillarbox_messages::{
-    CollectionId, FileAction, GetFileFinalResponse, GetFileProgressResponse, GetFileRequest,
-    IdentifyPillarsForGetFileRequest, IdentifyPillarsForGetFileResponse, Message, ResponseCode,
+    ChecksumData, CollectionId, FileAction, GetFileFinalResponse, GetFileProgressResponse,
+    GetFileRequest, IdentifyPillarsForGetFileRequest, IdentifyPillarsForGetFileResponse, Message,
+    ResponseCode,
 };
 
 use super::{Checked, Handler, Origin};
@@ -38,8 +39,8 @@ pub(super) struct GetFile;
 /// What the checks found.
 pub(super) struct Accepted {
     collection: CollectionId,
-    row: FileRow,
     stored: StoredFile,
+    checksum: Option<ChecksumData>,
 }
 
 impl Handler for GetFile {
@@ -66,8 +67,8 @@ impl Handler for GetFile {
         };
         Ok(Checked::Accepted(Accepted {
             collection: collection.clone(),
-            row,
             stored,
+            checksum: checksum_of_opened(context, collection, &row).await?,
         }))
     }
 
@@ -80,7 +81,7 @@ impl Handler for GetFile {
             file_part: request.file_part.clone(),
             file_address: request.file_address.clone(),
             file_size: Some(found.stored.size),
-            checksum_data_for_existing_file: Some(context.observed(&found.row)),
+            checksum_data_for_existing_file: found.checksum.clone(),
         }
         .into()
     }
@@ -116,4 +117,16 @@ impl Handler for GetFile {
         }
         .into())
     }
+}
+
+/// The observed checksum of a file that was opened after `row` was read. Nothing if a replace may have come in
+/// between: of bytes that the index does not know yet nothing is told.
+async fn checksum_of_opened(
+    context: &Context,
+    collection: &CollectionId,
+    row: &FileRow,
+) -> Result<Option<ChecksumData>, Refusal> {
+    let settled = context.index.settled(collection, &row.file_id).await?;
+    let same = settled.filter(|now| now.modified_ms == row.modified_ms);
+    Ok(same.map(|now| context.observed(&now)))
 }

@@ -9,6 +9,7 @@ mod settling;
 mod status;
 mod storing;
 mod trails;
+mod unverified;
 
 use std::path::Path;
 

@@ -233,6 +233,40 @@ async fn a_file_s_next_change_begins_with_the_end_of_the_last() {
     assert_eq!(site.trail().await.len(), 4);
 }
 
+/// A reader between the names and the commit gets the new version, and no checksum that is not its own.
+#[tokio::test]
+async fn whoever_reads_in_between_is_told_no_wrong_checksum() {
+    let mut site = Site::open().await;
+    site.put("aaa", OLD).await;
+    let replace = site.replace_request("aaa", OLD, NEW).await;
+    let open = site.open_replace(&replace, NEW);
+    let mut told = Vec::new();
+    for at in ["before", "between", "after"] {
+        match at {
+            "between" => {
+                site.index().open_operation(open.clone()).await.unwrap();
+                fs::write(site.place("aaa"), NEW).unwrap();
+            }
+            "after" => site = site.restart().await,
+            _ => {}
+        }
+        let address = site.server.offers().address_for(at);
+        let answers = site.ask(site.get_request("aaa", &address)).await;
+        assert_eq!(codes(&answers), [ACCEPTED, COMPLETED]);
+        let Message::GetFileProgressResponse(progress) = &answers[0] else {
+            panic!("{answers:?}")
+        };
+        let checksum = progress.checksum_data_for_existing_file.as_ref();
+        told.push((
+            checksum.map(|data| data.checksum_value.clone()),
+            site.delivered(&address).await,
+        ));
+    }
+    let [old, new] = [OLD, NEW].map(|content| Some(md5_data(content).checksum_value));
+    let expected = [(old, OLD), (None, NEW), (new, NEW)];
+    assert_eq!(told, expected.map(|(sum, content)| (sum, content.to_vec())));
+}
+
 /// What can't be ended keeps no pillar from starting, and is not forgotten.
 #[tokio::test]
 async fn an_operation_that_cannot_be_ended_stays_open() {
