@@ -7,6 +7,7 @@
 mod capture;
 mod client;
 mod differences;
+mod listings;
 mod pillars;
 mod run;
 mod scenes;

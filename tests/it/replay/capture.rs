@@ -122,6 +122,26 @@ impl Captured {
         }
     }
 
+    /// A message of which only the document was recorded.
+    pub(crate) fn of_document(kind: &str, text: String) -> Self {
+        let said = |name: &str| element(&text, name).unwrap_or_default().to_owned();
+        let property = |name: &str, value| (format!("org.bitrepository.messages.{name}"), value);
+        Self {
+            kind: kind.to_owned(),
+            from: Sender::of(&text),
+            destination: said("Destination"),
+            correlation: said("CorrelationID"),
+            reply_to: said("ReplyTo"),
+            delivery: "NON_PERSISTENT(1)".to_owned(),
+            properties: vec![
+                property("type", kind.to_owned()),
+                property("collectionid", said("CollectionID")),
+                property("to", said("To")),
+            ],
+            text,
+        }
+    }
+
     /// A property's value; a null is none.
     pub(crate) fn property(&self, name: &str) -> Option<&str> {
         value(&self.properties, name).filter(|value| *value != "null")

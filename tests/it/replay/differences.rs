@@ -67,6 +67,12 @@ impl Judge {
         assert!(faults.is_empty(), "{}", faults.join("\n"));
     }
 
+    /// Nothing differed that is not listed.
+    #[track_caller]
+    pub(crate) fn assert_nothing_unlisted(&self) {
+        assert!(self.unexpected.is_empty(), "{}", self.unexpected.join("\n"));
+    }
+
     fn faults(&self, table: &[Difference]) -> Vec<String> {
         let mut faults = self.unexpected.clone();
         for (number, difference) in table.iter().enumerate() {

@@ -266,7 +266,7 @@ fn audited(capture: &Capture, pillar: &str) -> Vec<Deed> {
 }
 
 impl Deed {
-    fn of(operation: &'static str, file: &str, content: &'static [u8]) -> Self {
+    pub(crate) fn of(operation: &'static str, file: &str, content: &'static [u8]) -> Self {
         Self {
             operation,
             file: file.to_owned(),

@@ -156,6 +156,11 @@ impl Site {
         self.archive(pillar).join("books/fileDir").join(file)
     }
 
+    /// A pillar's index.
+    pub(crate) fn index(&self, pillar: &str) -> PathBuf {
+        self.directory.path().join(pillar).join("index.sqlite")
+    }
+
     /// A new address on the exchange; `name` is its last part.
     pub(crate) fn address(&self, name: &str) -> String {
         self.server.offers().address_for(name)

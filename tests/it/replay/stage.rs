@@ -96,16 +96,12 @@ impl Stage {
 
     /// A new address on the exchange, with this content.
     pub(crate) fn offer(&self, name: &str, content: &[u8]) -> String {
-        let address = format!("http://127.0.0.1:{}/files/stage-{name}", self.exchange_port);
-        self.deliver(&address, content);
-        address
+        whole::offer(self.exchange_port, name, content)
     }
 
     /// Delivers to an address on the exchange.
     pub(crate) fn deliver(&self, address: &str, content: &[u8]) {
-        let path = whole::path_of(address);
-        let (status, _) = whole::http(self.exchange_port, "PUT", path, content);
-        assert!((200..300).contains(&status), "{address}: {status}");
+        whole::deliver(self.exchange_port, address, content);
     }
 
     /// Nothing of an earlier command.

@@ -65,6 +65,19 @@ impl Site {
         })
     }
 
+    /// Where requests to a pillar go to such a destination.
+    pub(crate) fn with_pillar_destinations(pillars: &[&str], template: &str) -> Self {
+        let site = Self::new(pillars);
+        let destinations = format!("[destinations]\npillar = \"{template}\"\n[[collections]]");
+        for part in fs::read_dir(site.path()).expect("can be read").flatten() {
+            let file = part.path().join("repository.toml");
+            let text = fs::read_to_string(&file).expect("can be read");
+            let text = text.replacen("[[collections]]", &destinations, 1);
+            fs::write(&file, text).expect("can be written");
+        }
+        site
+    }
+
     fn make(
         pillars: &[&str],
         identification: &str,

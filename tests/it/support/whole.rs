@@ -82,15 +82,12 @@ impl Whole {
 
     /// An address on the exchange that nobody has used.
     pub(crate) fn address(&self, name: &str) -> String {
-        OfferSpace::new(&format!("http://127.0.0.1:{}/", self.site.exchange_port)).address_for(name)
+        address(self.site.exchange_port, name)
     }
 
     /// Lays bytes on the exchange, by hand, and gives their address.
     pub(crate) fn offer(&self, name: &str, content: &[u8]) -> String {
-        let address = self.address(name);
-        let status = http(self.site.exchange_port, "PUT", path_of(&address), content).0;
-        assert_eq!(status, 201, "PUT {address}");
-        address
+        offer(self.site.exchange_port, name, content)
     }
 
     /// Asserts that the node is alive, small, and does its work.
@@ -170,6 +167,24 @@ alarm_level = "WARNING"
         ));
     }
     text
+}
+
+/// An address on an exchange that nobody has used.
+fn address(port: u16, name: &str) -> String {
+    OfferSpace::new(&format!("http://127.0.0.1:{port}/")).address_for(name)
+}
+
+/// Lays bytes on an exchange, by hand, and gives their address.
+pub(crate) fn offer(port: u16, name: &str, content: &[u8]) -> String {
+    let address = address(port, name);
+    deliver(port, &address, content);
+    address
+}
+
+/// Lays bytes at an address on an exchange.
+pub(crate) fn deliver(port: u16, address: &str, content: &[u8]) {
+    let (status, _) = http(port, "PUT", path_of(address), content);
+    assert_eq!(status, 201, "PUT {address}");
 }
 
 /// Path and query of an http address.
