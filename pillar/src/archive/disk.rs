@@ -1,6 +1,7 @@
 //! Directories and temporary files, with the syncs that make them last.
 
 use std::{
+    ffi::OsStr,
     fs::{self, File},
     io::{self, Write},
     path::{Path, PathBuf},
@@ -67,7 +68,7 @@ pub(super) struct TempFile {
 impl TempFile {
     /// A new empty file in `dir`, under a name that was never used.
     pub(super) fn create(dir: &Path) -> Result<Self, ArchiveError> {
-        let path = dir.join(Uuid::new_v4().to_string());
+        let path = dir.join(format!("{MARK}{}", Uuid::new_v4()));
         let file = File::create_new(&path).at("create", &path)?;
         Ok(Self {
             file,
@@ -137,6 +138,14 @@ impl Drop for TempFile {
     }
 }
 
+/// Whether a [`TempFile`] has, or had, this name: no file id begins like it.
+pub(super) fn is_temporary(name: &OsStr) -> bool {
+    let rest = name.to_str().and_then(|name| name.strip_prefix(MARK));
+    rest.is_some_and(|rest| Uuid::try_parse(rest).is_ok())
+}
+
+const MARK: char = '.';
+
 /// Bytes between two requests to start writing them to the disk.
 const FLUSH_STEP: u64 = 8 * 1024 * 1024;
 
@@ -163,6 +172,10 @@ mod tests {
         temp.sync().unwrap();
         let path = temp.path().to_owned();
         assert_eq!(fs::metadata(&path).unwrap().len(), 9 << 20);
+        assert!(is_temporary(path.file_name().unwrap()));
+        for other in ["x1", ".probe", "0d9c1f58-2f3f-4c0e-9d3b-6d0a4b0f7c11"] {
+            assert!(!is_temporary(OsStr::new(other)), "{other}");
+        }
         drop(temp);
         assert!(!path.exists());
     }

@@ -78,7 +78,7 @@ pub(super) fn release(shelf: &Shelf, id: &ArchiveFileId, folders: &Folders) -> i
 
 /// Links `place` to a name that is free: `first`, with `.old` as often as it takes. What cannot be named so is given
 /// a name that nothing has.
-fn link(place: &Path, first: &Path) -> io::Result<PathBuf> {
+pub(super) fn link(place: &Path, first: &Path) -> io::Result<PathBuf> {
     let found = fs::symlink_metadata(place)?;
     let mut path = first.to_owned();
     for _ in 0..RETAINED_OF_ONE_NAME {

@@ -13,14 +13,14 @@ use rustix::{
     io::Errno,
 };
 
-use super::{ArchiveError, disk};
+use super::{ArchiveError, disk, retained};
 
 #[derive(Debug)]
 pub(super) struct Shelf {
     /// The configured directory, `D`.
     pub(super) directory: PathBuf,
     /// `D/K`.
-    base: PathBuf,
+    pub(super) base: PathBuf,
     /// Files that are being received.
     pub(super) temp: PathBuf,
     files: PathBuf,
@@ -68,11 +68,50 @@ impl Shelf {
     /// lock goes with what is returned.
     pub(super) fn take_over(&self) -> Result<File, ArchiveError> {
         let lock = lock(&self.base)?;
-        clean(&self.temp).map_err(unusable(&self.temp, CHECK_RIGHTS))?;
+        self.clean().map_err(unusable(&self.temp, CHECK_RIGHTS))?;
         for dir in [&self.files, &self.folders] {
             probe(&self.temp, dir)?;
         }
         Ok(lock)
+    }
+
+    /// Removes the temporary files of an earlier run. What else is there may be the only copy that somebody has:
+    /// it is moved to `retainDir`, under its name.
+    fn clean(&self) -> io::Result<()> {
+        for entry in fs::read_dir(&self.temp)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if disk::is_temporary(&name) || name == PROBE {
+                fs::remove_file(entry.path())?;
+            } else {
+                self.move_to_retained(&entry.path())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves a file, or what is in a folder and below, out of `tmpDir`.
+    fn move_to_retained(&self, found: &Path) -> io::Result<()> {
+        if fs::symlink_metadata(found)?.is_dir() {
+            for entry in fs::read_dir(found)? {
+                self.move_to_retained(&entry?.path())?;
+            }
+            return fs::remove_dir(found);
+        }
+        let name = found.strip_prefix(&self.temp).unwrap_or(found);
+        let retained = self.retained.join(name);
+        if let Some(folder) = retained.parent() {
+            disk::make_dirs(folder, 0)?;
+        }
+        let retained = retained::link(found, &retained)?;
+        disk::sync_dir(retained.parent().unwrap_or(&self.retained))?;
+        fs::remove_file(found)?;
+        tracing::warn!(
+            path = %found.display(),
+            retained = %retained.display(),
+            "somebody else's temporary file is kept here"
+        );
+        Ok(())
     }
 
     /// Whether the directories are still the ones that were opened: not so if their disk was taken away.
@@ -170,28 +209,16 @@ fn lock(base: &Path) -> Result<File, ArchiveError> {
     Ok(dir)
 }
 
-fn clean(temp: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(temp)? {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            fs::remove_dir_all(entry.path())?;
-        } else {
-            fs::remove_file(entry.path())?;
-        }
-    }
-    Ok(())
-}
-
-/// Stores a file as a put does, and takes it away again. No file id starts with a dot.
+/// Stores a file as a put does, and takes it away again.
 fn probe(temp: &Path, dir: &Path) -> Result<(), ArchiveError> {
-    let name = dir.join(".probe");
+    let name = dir.join(PROBE);
     match fs::remove_file(&name) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             return Err(unusable(dir, CHECK_RIGHTS)(error));
         }
         _ => {}
     }
-    let file = temp.join("probe");
+    let file = temp.join(PROBE);
     fs::write(&file, []).map_err(unusable(temp, CHECK_RIGHTS))?;
     let linked = fs::hard_link(&file, &name);
     fs::remove_file(&file).map_err(unusable(temp, CHECK_RIGHTS))?;
@@ -208,6 +235,8 @@ fn unusable(path: &Path, remedy: &'static str) -> impl FnOnce(io::Error) -> Arch
     }
 }
 
+/// No file id starts with a dot.
+const PROBE: &str = ".probe";
 const MOUNT: &str = "it is not the directory that was there at the start; mount its disk again";
 const CHECK_RIGHTS: &str = "check that it is a directory which this user may write to";
 const CHECK_LINKS: &str =

@@ -362,10 +362,8 @@ async fn start_up_removes_temporary_files_and_nothing_else() {
     let dir = tempfile::tempdir().unwrap();
     put(&open(&dir), "a/b", P7, Leftover::Refuse).await.unwrap();
     let temp = dir.path().join("books/tmpDir");
-    fs::write(temp.join("half"), b"half").unwrap();
-    fs::create_dir_all(temp.join("sub/folder")).unwrap();
-    fs::write(temp.join("sub/folder/half"), b"half").unwrap();
-    std::os::unix::fs::symlink(dir.path().join("books/folderDir"), temp.join("link")).unwrap();
+    let half = TempFile::create(&temp).unwrap();
+    half.keep();
     fs::write(
         dir.path().join("books/fileDir/.probe"),
         b"of a crashed start",
@@ -373,8 +371,41 @@ async fn start_up_removes_temporary_files_and_nothing_else() {
     .unwrap();
     let archive = open(&dir);
     assert_no_temporary_files(dir.path());
-    assert_eq!(entries(&dir.path().join("books/fileDir")), [""; 0]);
+    for empty in ["books/fileDir", "books/retainDir"] {
+        assert_eq!(entries(&dir.path().join(empty)), [""; 0]);
+    }
     assert_eq!(read(&archive, "a/b").await.unwrap(), P7);
+}
+
+/// The Java pillar receives a file under its id, which may be any text that is not ours.
+#[test]
+fn what_others_were_receiving_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(open(&dir));
+    let [temp, retained] = ["books/tmpDir", "books/retainDir"].map(|name| dir.path().join(name));
+    let uuid = "0d9c1f58-2f3f-4c0e-9d3b-6d0a4b0f7c11";
+    for (name, content) in [("half", "1"), (uuid, "2"), ("sub/folder/half", "3")] {
+        let path = temp.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+    std::os::unix::fs::symlink("/nowhere", temp.join("link")).unwrap();
+    fs::write(retained.join("half"), "0").unwrap();
+    drop(open(&dir));
+    assert_no_temporary_files(dir.path());
+    for (name, content) in [
+        ("half", "0"),
+        ("half.old", "1"),
+        (uuid, "2"),
+        ("sub/folder/half", "3"),
+    ] {
+        assert_eq!(
+            fs::read_to_string(retained.join(name)).unwrap(),
+            content,
+            "{name}"
+        );
+    }
+    assert!(retained.join("link").is_symlink());
 }
 
 /// The leftover of a crash stands in one directory, and the next put goes to another.

@@ -112,7 +112,10 @@ async fn what_had_happened_on_the_disk_is_completed_at_the_start() {
     let replace = site.replace_request("replaced", OLD, NEW).await;
     let open = site.open_replace(&replace, NEW);
     site.index().open_operation(open).await.unwrap();
-    let temporary = site.directory.path().join("archive/books/tmpDir/new");
+    let temporary = site
+        .directory
+        .path()
+        .join("archive/books/tmpDir/.0d9c1f58-2f3f-4c0e-9d3b-6d0a4b0f7c11");
     fs::write(&temporary, NEW).unwrap();
     fs::rename(&temporary, site.place("replaced")).unwrap();
     let delete = site.delete_request("deleted", OLD);
@@ -178,7 +181,13 @@ async fn what_had_not_happened_on_the_disk_leaves_nothing() {
     let replace = site.replace_request("aaa", OLD, NEW).await;
     let open = site.open_replace(&replace, NEW);
     site.index().open_operation(open).await.unwrap();
-    fs::write(site.directory.path().join("archive/books/tmpDir/new"), NEW).unwrap();
+    fs::write(
+        site.directory
+            .path()
+            .join("archive/books/tmpDir/.0d9c1f58-2f3f-4c0e-9d3b-6d0a4b0f7c11"),
+        NEW,
+    )
+    .unwrap();
     let delete = site.delete_request("bbb", OLD);
     site.index()
         .open_operation(site.open_delete(&delete))
