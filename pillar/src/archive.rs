@@ -51,6 +51,7 @@ mod retained;
 mod shelf;
 mod space;
 mod upkeep;
+mod walk;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -62,7 +63,6 @@ use std::{
 
 use pillarbox_messages::{ArchiveFileId, CollectionId, HexBinary};
 
-pub(crate) use self::upkeep::Identity;
 pub use self::{
     claims::Claim,
     error::{ArchiveError, NoSpace},
@@ -76,6 +76,10 @@ use self::{
     retained::Retained,
     shelf::Shelf,
     space::Space,
+};
+pub(crate) use self::{
+    upkeep::Identity,
+    walk::{Found, Tree, TreeKind, Walk},
 };
 use crate::{
     digests::{Checksums, Spec},

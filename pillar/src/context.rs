@@ -15,6 +15,7 @@ use crate::{
     digests::Spec,
     index::{FileRow, Index},
     refusal::Refusal,
+    take_over::Unexplored,
     workers::Board,
 };
 
@@ -30,6 +31,8 @@ pub(crate) struct Context {
     pub(crate) default_spec: Spec,
     /// Where result documents are written before they are sent; emptied at start.
     pub(crate) results: PathBuf,
+    /// The collections of which not all files may have been found yet.
+    pub(crate) unexplored: Unexplored,
     /// What its background workers are doing.
     pub(crate) workers: Board,
     /// Which requests about no collection came where.

@@ -5,7 +5,7 @@ use std::{
     io::{self, Read},
 };
 
-use pillarbox_messages::{CollectionId, HexBinary};
+use pillarbox_messages::{CollectionId, FileId, HexBinary};
 use tokio::sync::oneshot;
 
 use crate::{
@@ -24,7 +24,7 @@ pub(crate) async fn compute(
     spec: &Spec,
 ) -> Result<Option<HexBinary>, Refusal> {
     match context.open_known(collection, row).await? {
-        Some(stored) => of_opened(stored.file, row, spec).await.map(Some),
+        Some(stored) => of_opened(stored.file, &row.file_id, spec).await.map(Some),
         None => Ok(None),
     }
 }
@@ -32,7 +32,7 @@ pub(crate) async fn compute(
 /// The same of a file that has been opened.
 pub(crate) async fn of_opened(
     file: File,
-    row: &FileRow,
+    file_id: &FileId,
     spec: &Spec,
 ) -> Result<HexBinary, Refusal> {
     let wanted = spec.clone();
@@ -40,9 +40,8 @@ pub(crate) async fn of_opened(
     let read = tokio::task::spawn_blocking(move || read_all(file, &wanted, &waiting));
     let outcome = read.await;
     drop(asker);
-    let failed = |error: &dyn std::fmt::Display| {
-        Refusal::unexpected(format!("reading {}: {error}", row.file_id))
-    };
+    let failed =
+        |error: &dyn std::fmt::Display| Refusal::unexpected(format!("reading {file_id}: {error}"));
     match outcome {
         Ok(Ok(sums)) => sums
             .value(spec)

@@ -51,7 +51,7 @@ impl Existing {
         spec: &Spec,
     ) -> Result<HexBinary, Refusal> {
         let stored = self.open(context).await?;
-        disk_checksum::of_opened(stored.file, &self.row, spec).await
+        disk_checksum::of_opened(stored.file, &self.row.file_id, spec).await
     }
 
     /// Whether it has the checksum that the requester gave; so it does if none was given.

@@ -4,8 +4,8 @@
 //! checksums ([`digests`]), the answers to requests ([`desk`]), and the node that gives them on the bus
 //! ([`service`]). Internal:
 //! `handlers` (one per operation: check, then perform; none knows the bus), `checks`, `refusal`,
-//! `download`, `existing`, `change`, `listing`, `result_document`, `disk_checksum` and `context`, which
-//! they share.
+//! `download`, `existing`, `change`, `listing`, `result_document`, `disk_checksum`, `take_over` and
+//! `context`, which they share. [`workers`] do unasked what keeps index and disk in agreement.
 //!
 //! Refuses: to know any client, and to fetch from or deliver to an address that the exchange's rules
 //! do not allow.
@@ -35,6 +35,7 @@ mod listing;
 mod refusal;
 mod result_document;
 pub mod service;
+mod take_over;
 mod walk;
 pub mod workers;
 

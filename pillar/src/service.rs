@@ -27,7 +27,8 @@ use crate::{
     digests::{Spec, SpecError},
     handlers::{self, Answer, Progress},
     index::{Index, IndexError, IndexOptions},
-    workers::{Background, Board, Recheck, Report, WorkerStatus},
+    take_over::Unexplored,
+    workers::{Background, Board, Recheck, Reconcile, Report, WorkerStatus},
 };
 
 /// What a pillar is made from.
@@ -74,6 +75,20 @@ pub enum PillarError {
         path: PathBuf,
         /// The collection.
         collection: CollectionId,
+    },
+    /// There are archived files, of which the new index knows nothing.
+    #[error(
+        "archive directory {} holds files of collection '{collection}', but the pillar's index is new; add \
+         first_audit_number = N to pillar '{pillar}' in node.toml, the number after the last audit trail event that was \
+         ever collected from it, or 1 if none was", directory.display()
+    )]
+    TakeOver {
+        /// The directory.
+        directory: PathBuf,
+        /// The collection.
+        collection: CollectionId,
+        /// The pillar.
+        pillar: ComponentId,
     },
     /// An archive directory can't be used.
     #[error(transparent)]
@@ -194,6 +209,9 @@ impl Pillar {
         let recheck = Recheck::new(Arc::clone(context));
         self.background
             .start(recheck, context.settings.recheck, self.report_fault());
+        let reconcile = Reconcile::new(Arc::clone(context));
+        self.background
+            .start(reconcile, context.settings.reconcile, self.report_fault());
     }
 
     /// A worker's fault needs a human.
@@ -272,13 +290,17 @@ pub(crate) fn open(options: PillarOptions) -> Result<Context, PillarError> {
         let stored = tokio::runtime::Handle::current().block_on(index.directories(collection))?;
         check_present(&settings.directories, collection, &stored)?;
     }
+    let runtime = tokio::runtime::Handle::current();
+    let unexplored = Unexplored::find(&settings, &index, component.collections());
+    let unexplored = runtime.block_on(unexplored)?;
     let archive = Archive::open(ArchiveOptions {
         directories: settings.directories.clone(),
         collections: component.collections().to_vec(),
         minimum_size_left: settings.minimum_size_left,
     })?;
     let settler = Settler::new(&archive, &index, &default_spec);
-    tokio::runtime::Handle::current().block_on(settler.settle_all())?;
+    runtime.block_on(settler.settle_all())?;
+    runtime.block_on(unexplored.introduce(&index, component.collections()))?;
     Ok(Context {
         component,
         settings,
@@ -287,6 +309,7 @@ pub(crate) fn open(options: PillarOptions) -> Result<Context, PillarError> {
         exchange,
         default_spec,
         results,
+        unexplored,
         workers: Board::default(),
         asked: Asked::default(),
     })

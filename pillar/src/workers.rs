@@ -9,8 +9,10 @@
 //! * A worker stops soon after it is told to: between two portions of a file, and in every rest.
 
 mod bucket;
+mod inspection;
 mod reading;
 mod recheck;
+mod reconcile;
 mod shift;
 mod status;
 
@@ -32,6 +34,7 @@ use tracing::{error, info};
 pub use self::status::{Activity, WorkerFault, WorkerStatus};
 pub(crate) use self::{
     recheck::Recheck,
+    reconcile::Reconcile,
     shift::{Interrupt, Shift},
     status::Board,
 };
@@ -115,13 +118,13 @@ impl<W: Worker> Crew<W> {
             self.shift.begin_turn();
             let rest = match self.turn() {
                 Ok(()) => {
-                    self.shift.end_turn(None);
-                    self.reported = None;
+                    let complaint = self.shift.complaint();
+                    self.end(true, complaint);
                     self.interval
                 }
                 Err(Interrupt::Stopped) => break,
                 Err(Interrupt::Fault(text)) => {
-                    self.fault(text);
+                    self.end(false, Some(text));
                     self.interval.min(AFTER_A_FAULT)
                 }
             };
@@ -138,17 +141,19 @@ impl<W: Worker> Crew<W> {
         turn.unwrap_or_else(|panic| Err(Interrupt::fault(Panicked::of(&*panic))))
     }
 
-    fn fault(&mut self, text: String) {
-        self.shift.end_turn(Some(text.clone()));
-        if self.reported.as_ref() != Some(&text) {
+    fn end(&mut self, ended: bool, fault: Option<String>) {
+        self.shift.end_turn(ended, fault.clone());
+        if let Some(text) = &fault
+            && self.reported != fault
+        {
             error!(
                 worker = W::NAME,
                 fault = text,
-                "worker had to leave its work"
+                "worker could not do its work"
             );
-            (self.report)(&self.shift, W::NAME, &text);
-            self.reported = Some(text);
+            (self.report)(&self.shift, W::NAME, text);
         }
+        self.reported = fault;
     }
 }
 

@@ -71,8 +71,12 @@ fn a_disk_that_goes_away_and_comes_back_has_lost_nothing() {
 #[test]
 fn a_file_that_the_index_does_not_know_is_kept_when_another_takes_its_place() {
     let (site, _hub) = site_with_a_file();
-    fs::remove_dir_all(site.part("north").join("var")).unwrap();
-    let _north = site.start("north");
+    let known = site.archive("north").join("fileDir/hello.txt");
+    fs::remove_file(&known).unwrap();
+    let mut north = site.start("north");
+    north.wait_for_error("were compared");
+    // Long after the start, long before the next look.
+    fs::write(&known, b"hello\n").unwrap();
     let other = site.file("other.txt", b"another\n");
     let put = [
         "-f".as_ref(),

@@ -1,14 +1,23 @@
 //! What background workers look at.
 
 use std::{
-    fs::{File, Metadata},
+    fs::{self, File, Metadata},
     io,
     os::unix::fs::MetadataExt,
+    path::PathBuf,
 };
 
 use pillarbox_messages::{ArchiveFileId, CollectionId};
 
-use super::{Archive, ArchiveError, Claim, StoredFile, claims::Claimant};
+use rustix::{
+    fs::{Mode, OFlags},
+    io::Errno,
+};
+
+use super::{
+    Archive, ArchiveError, Claim, StoredFile, Tree, TreeKind, claims::Claimant, disk,
+    error::Context as _,
+};
 
 impl Archive {
     /// The right to write a file, for a moment; `None` if somebody else has it.
@@ -33,6 +42,78 @@ impl Archive {
         self.collection(collection)?.open_file(id)
     }
 }
+
+impl Archive {
+    /// The directory trees of a collection, in the order in which files are looked for.
+    ///
+    /// # Errors
+    /// A directory is not there any more.
+    pub(crate) fn trees(&self, collection: &CollectionId) -> Result<Vec<Tree>, ArchiveError> {
+        let shelves = &self.collection(collection)?.shelves;
+        let mut trees = Vec::new();
+        for shelf in shelves {
+            shelf.check_present()?;
+            for kind in [TreeKind::Files, TreeKind::Folders] {
+                trees.push(Tree::new(&shelf.directory, &shelf.base, kind));
+            }
+        }
+        Ok(trees)
+    }
+}
+
+impl Archive {
+    /// The file that readers would find at the place of this id, and its directory. Blocks.
+    pub(crate) fn find_standing(
+        &self,
+        collection: &CollectionId,
+        id: &ArchiveFileId,
+    ) -> Result<Option<(PathBuf, StoredFile)>, ArchiveError> {
+        for tree in self.trees(collection)? {
+            if (tree.kind == TreeKind::Folders) != id.is_in_folder() {
+                continue;
+            }
+            if let Some(stored) = tree.open(id).at("open", &tree.place(id))? {
+                return Ok(Some((tree.directory, stored)));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Tree {
+    /// Opens the file of this id, if a regular file stands at its place; never what a link leads to. Blocks.
+    pub(crate) fn open(&self, id: &ArchiveFileId) -> io::Result<Option<StoredFile>> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = match rustix::fs::open(self.place(id), flags, Mode::empty()) {
+            Ok(file) => File::from(file),
+            // Gone, a link, or a socket.
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let found = file.metadata()?;
+        let size = found.len();
+        Ok(found.is_file().then_some(StoredFile { file, size }))
+    }
+
+    /// What stands at the place of this id.
+    pub(crate) fn identity(&self, id: &ArchiveFileId) -> io::Result<Identity> {
+        Ok(Identity::from(&fs::symlink_metadata(self.place(id))?))
+    }
+
+    /// Makes a file last that somebody has put there, unless it has been there for long: what was not changed for
+    /// minutes has been written back. Blocks.
+    pub(crate) fn make_last(&self, id: &ArchiveFileId, file: &File, now_ms: i64) -> io::Result<()> {
+        let changed_ms = file.metadata()?.ctime().saturating_mul(1_000);
+        if now_ms.saturating_sub(changed_ms) > WRITTEN_BACK_MS {
+            return Ok(());
+        }
+        file.sync_all()?;
+        self.place(id).parent().map_or(Ok(()), disk::sync_dir)
+    }
+}
+
+/// Many times what Linux keeps changes from the disk (`vm.dirty_expire_centisecs`).
+const WRITTEN_BACK_MS: i64 = 10 * 60_000;
 
 /// Which file it is, and in which state: equal as long as nothing was done to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,6 +17,7 @@ use crate::{
     download::{self, Offer, announced_size},
     index::{AuditEntry, FileRow, IndexError, PutRecord, Remember},
     refusal::Refusal,
+    take_over,
 };
 
 /// Ready, unless the file is there already or would not fit.
@@ -100,6 +101,10 @@ impl Handler for PutFile {
             )?)));
         }
         if let Some(row) = &prior.row {
+            return Err(Refusal::duplicate(context.observed(row)));
+        }
+        let standing = take_over::list_standing(context, &claim, collection, &file).await?;
+        if let Some(row) = &standing {
             return Err(Refusal::duplicate(context.observed(row)));
         }
         context

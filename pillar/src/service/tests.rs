@@ -4,6 +4,7 @@ mod background;
 mod changing;
 mod interleaved;
 mod listing;
+mod reconciling;
 mod running;
 mod settling;
 mod status;

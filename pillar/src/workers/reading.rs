@@ -1,7 +1,6 @@
 //! Reading files at a worker's pace.
 
 use std::{
-    fs::File,
     io,
     num::NonZeroU64,
     time::{Duration, Instant},
@@ -11,7 +10,10 @@ use pillarbox_messages::HexBinary;
 use rustix::fs::{Advice, fadvise};
 
 use super::{Interrupt, Shift};
-use crate::digests::{Checksums, Spec};
+use crate::{
+    archive::{Identity, StoredFile},
+    digests::{Checksums, Spec},
+};
 
 /// What reads; its buffer serves for all files.
 #[derive(Debug)]
@@ -49,15 +51,16 @@ impl Reading {
         }
     }
 
-    /// The checksum of a file, read from its start.
+    /// The checksum of a file, read from its start, and what the file was before.
     pub(super) fn checksum(
         &mut self,
         shift: &mut Shift,
-        file: &File,
-        size: u64,
-    ) -> Result<HexBinary, Unread> {
-        if size > READ_AHEAD_FROM
-            && let Err(error) = fadvise(file, 0, NonZeroU64::new(size), Advice::Sequential)
+        stored: &StoredFile,
+    ) -> Result<(Identity, HexBinary), Unread> {
+        let StoredFile { file, size } = stored;
+        let identity = Identity::of(file)?;
+        if *size > READ_AHEAD_FROM
+            && let Err(error) = fadvise(file, 0, NonZeroU64::new(*size), Advice::Sequential)
         {
             tracing::debug!(%error, "no reading ahead on this file system");
         }
@@ -72,7 +75,8 @@ impl Reading {
         // However small, it costs the disk a visit.
         shift.spend(LEAST_COST.saturating_sub(read))?;
         let checksum = sums.value(&self.spec).cloned();
-        checksum.ok_or_else(|| io::Error::other("the checksum was not computed").into())
+        let checksum = checksum.ok_or_else(|| io::Error::other("no checksum was computed"))?;
+        Ok((identity, checksum))
     }
 }
 
@@ -91,11 +95,21 @@ impl<T> Batch<T> {
         }
     }
 
-    pub(super) fn push(&mut self, item: T) {
+    fn push(&mut self, item: T) {
         if self.items.is_empty() {
             self.since = Instant::now();
         }
         self.items.push(item);
+    }
+
+    pub(super) fn extend(&mut self, item: Option<T>) {
+        if let Some(item) = item {
+            self.push(item);
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.items.is_empty()
     }
 
     pub(super) fn is_due(&self) -> bool {

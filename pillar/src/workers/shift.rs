@@ -60,6 +60,8 @@ pub(crate) struct Shift {
     bucket: Bucket,
     status: Slot,
     clock: SharedClock,
+    /// What the turn could not do, although it came to its end.
+    complaint: Option<String>,
 }
 
 impl Shift {
@@ -77,6 +79,7 @@ impl Shift {
             bucket: Bucket::new(pace),
             status,
             clock,
+            complaint: None,
         }
     }
 
@@ -142,6 +145,11 @@ impl Shift {
             .clamp(SMALLEST_PORTION, LARGEST_PORTION)
     }
 
+    /// Tells people, at the turn's end, what it could not do.
+    pub(crate) fn complain(&mut self, text: String) {
+        self.complaint = Some(text);
+    }
+
     /// Tells people how far the worker is.
     pub(crate) fn progress(&self, text: String) {
         self.status.change(|status| status.progress = text);
@@ -155,14 +163,21 @@ impl Shift {
         });
     }
 
-    pub(super) fn end_turn(&self, fault: Option<String>) {
+    pub(super) fn complaint(&mut self) -> Option<String> {
+        self.complaint.take()
+    }
+
+    /// The turn came to its end, if `ended`; there may be something to complain about nevertheless.
+    pub(super) fn end_turn(&self, ended: bool, fault: Option<String>) {
         let time_ms = self.now_ms();
         self.status.change(|status| {
             status.activity = Activity::Resting;
             status.since_ms = time_ms;
-            match fault {
-                Some(text) => status.last_fault = Some(WorkerFault { time_ms, text }),
-                None => status.last_end_ms = Some(time_ms),
+            if ended {
+                status.last_end_ms = Some(time_ms);
+            }
+            if let Some(text) = fault {
+                status.last_fault = Some(WorkerFault { time_ms, text });
             }
         });
     }

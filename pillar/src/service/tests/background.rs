@@ -41,7 +41,7 @@ async fn restless() -> (Site, Arc<Later>) {
     (site.await, clock)
 }
 
-fn often() -> BackgroundWork {
+pub(super) fn often() -> BackgroundWork {
     BackgroundWork {
         pace: Pace::UNLIMITED,
         interval: Duration::from_millis(5),
@@ -49,7 +49,7 @@ fn often() -> BackgroundWork {
 }
 
 impl Site {
-    async fn audit(&self) -> Vec<AuditEvent> {
+    pub(super) async fn audit(&self) -> Vec<AuditEvent> {
         self.index()
             .audit(AuditQuery::from_number("books".into(), 1))
             .await
@@ -62,7 +62,7 @@ impl Site {
     }
 
     /// Waits until a worker has come to the end of a turn that began after this was called.
-    async fn after_a_turn(&self, worker: &str) {
+    pub(super) async fn after_a_turn(&self, worker: &str) {
         for _ in 0..2 {
             let last = self.last_end(worker);
             until(|| self.last_end(worker) > last).await;
@@ -99,7 +99,7 @@ impl Site {
         (item.checksum_value.clone(), item.calculation_timestamp)
     }
 
-    async fn assert_no_alarm(&mut self) {
+    pub(super) async fn assert_no_alarm(&mut self) {
         let at_once = tokio::time::timeout(Duration::ZERO, self.alarms.next()).await;
         assert!(at_once.is_err(), "{at_once:?}");
     }

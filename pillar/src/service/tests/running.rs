@@ -211,7 +211,7 @@ async fn a_pillar_starts_again_where_it_ended() {
 }
 
 impl Site {
-    async fn broker_elsewhere(&self) -> Broker {
+    pub(super) async fn broker_elsewhere(&self) -> Broker {
         let directory = self.directory.path().join("other bus");
         Broker::open(BrokerOptions::new(directory, SystemClock::shared()))
             .await

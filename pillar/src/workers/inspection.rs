@@ -1,0 +1,232 @@
+//! Looking at files that the index knows: what is read becomes the observed checksum, which peers are told; what was
+//! expected stays what it is. Where they begin to differ, people are told once.
+
+use std::{fmt, sync::Arc};
+
+use pillarbox_messages::{ArchiveFileId, CollectionId, FileAction, FileId};
+use tracing::{error, info, warn};
+
+use super::{
+    Interrupt, Shift,
+    reading::{Reading, Unread},
+};
+use crate::{
+    archive::{ArchiveError, Identity, StoredFile},
+    context::Context,
+    index::{AuditEntry, FileRow, Observation},
+};
+
+/// What came of a turn so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tally {
+    pub(super) files: u64,
+    bytes: u64,
+    inconsistent: u64,
+    pub(super) missing: u64,
+    unreadable: u64,
+    /// The first that could not be read, and why.
+    first_unreadable: Option<String>,
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            files,
+            bytes,
+            inconsistent,
+            missing,
+            unreadable,
+            ..
+        } = self;
+        write!(
+            f,
+            "{files} files with {bytes} bytes read, {inconsistent} not as expected, {missing} missing, \
+             {unreadable} unreadable"
+        )
+    }
+}
+
+/// What looks at files.
+pub(super) struct Inspection {
+    context: Arc<Context>,
+    reading: Reading,
+    pub(super) done: Tally,
+}
+
+impl Inspection {
+    pub(super) fn new(context: Arc<Context>) -> Self {
+        Self {
+            reading: Reading::new(context.default_spec.clone()),
+            context,
+            done: Tally::default(),
+        }
+    }
+
+    /// A turn begins.
+    pub(super) fn begin(&mut self) {
+        self.done = Tally::default();
+    }
+
+    /// A turn has come to its end: tells of what could not be read.
+    pub(super) fn conclude(&mut self, shift: &mut Shift) {
+        if let Some(first) = self.done.first_unreadable.take() {
+            shift.complain(format!(
+                "{} files can't be read, such as {first}",
+                self.done.unreadable
+            ));
+        }
+    }
+
+    /// Reads a file; nothing, if there is nothing to write down.
+    pub(super) fn look(
+        &mut self,
+        shift: &mut Shift,
+        collection: &CollectionId,
+        row: FileRow,
+    ) -> Result<Option<Observation>, Interrupt> {
+        let file = ArchiveFileId::new(&row.file_id, None).map_err(Interrupt::fault)?;
+        let Some(stored) = self.open(shift, collection, &row, &file)? else {
+            return Ok(None);
+        };
+        let (identity, checksum) = match self.reading.checksum(shift, &stored) {
+            Ok(read) => read,
+            Err(Unread::Interrupt(interrupt)) => return Err(interrupt),
+            Err(Unread::Disk(error)) => {
+                self.unreadable(&row.file_id, &error);
+                return Ok(None);
+            }
+        };
+        self.done.files += 1;
+        self.done.bytes = self.done.bytes.saturating_add(stored.size);
+        if checksum != row.observed
+            && checksum != row.expected
+            && !self.is_the_file(shift, collection, &row, &file, identity)?
+        {
+            return Ok(None);
+        }
+        let now = FileRow {
+            observed: checksum.clone(),
+            ..row.clone()
+        };
+        let audit = self.audit(&row, &now);
+        Ok(Some(Observation {
+            row,
+            checksum,
+            audit,
+        }))
+    }
+
+    /// Opens a file; one that is gone is reported.
+    pub(super) fn open(
+        &mut self,
+        shift: &Shift,
+        collection: &CollectionId,
+        row: &FileRow,
+        file: &ArchiveFileId,
+    ) -> Result<Option<StoredFile>, Interrupt> {
+        match self.context.archive.open_file_now(collection, file) {
+            Ok(stored) => Ok(Some(stored)),
+            Err(ArchiveError::NotFound(_)) => {
+                let lost = shift.wait_for_others(self.context.lose(collection, row));
+                self.done.missing += u64::from(lost.ok_or(Interrupt::Stopped)??);
+                Ok(None)
+            }
+            Err(error @ ArchiveError::Disk { .. }) => {
+                self.unreadable(&row.file_id, &error);
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Notes that the disk refuses a file.
+    pub(super) fn unreadable(&mut self, file: &FileId, error: &dyn fmt::Display) {
+        self.done.unreadable += 1;
+        warn!(file = file.as_str(), %error, "a file can't be read");
+        let first = &mut self.done.first_unreadable;
+        first.get_or_insert_with(|| format!("{file}: {error}"));
+    }
+
+    /// Whether what was read is what the row speaks of. An operation that has changed the disk and is about to
+    /// change the row has the file's claim.
+    fn is_the_file(
+        &self,
+        shift: &Shift,
+        collection: &CollectionId,
+        row: &FileRow,
+        file: &ArchiveFileId,
+        read: Identity,
+    ) -> Result<bool, Interrupt> {
+        let Context { archive, index, .. } = &*self.context;
+        let Some(_claim) = archive.claim_briefly(collection, file)? else {
+            return Ok(false);
+        };
+        let now = shift.wait(index.settled(collection, &row.file_id))?;
+        if now.as_ref() != Some(row) {
+            return Ok(false);
+        }
+        Ok(archive
+            .open_file_now(collection, file)
+            .is_ok_and(|stored| Identity::of(&stored.file).is_ok_and(|found| found == read)))
+    }
+
+    /// What is to be told when a row becomes another.
+    fn audit(&self, before: &FileRow, now: &FileRow) -> Option<AuditEntry> {
+        let pillar = self.context.component.id();
+        if now.observed == before.observed {
+            return None;
+        }
+        if now.observed != now.expected {
+            return Some(now.inconsistency(pillar));
+        }
+        let text = "the file's checksum is the expected one again";
+        let action = FileAction::ChecksumCalculated;
+        Some(AuditEntry::of_pillar(&now.file_id, pillar, action, text))
+    }
+
+    /// Writes down what was read, and tells what is new.
+    pub(super) fn write_down(
+        &mut self,
+        shift: &Shift,
+        collection: &CollectionId,
+        seen: Vec<Observation>,
+    ) -> Result<(), Interrupt> {
+        if seen.is_empty() {
+            return Ok(());
+        }
+        let changes: Vec<Option<FileRow>> = seen.iter().map(changed).collect();
+        let recorded = shift.wait(self.context.index.observe(collection, seen))?;
+        let changes = changes.into_iter().zip(recorded);
+        for row in changes.filter_map(|(row, recorded)| row.filter(|_| recorded)) {
+            self.tell(shift, collection, &row);
+        }
+        Ok(())
+    }
+
+    /// Tells of a file that has changed, or has changed back.
+    pub(super) fn tell(&mut self, shift: &Shift, collection: &CollectionId, row: &FileRow) {
+        let (collection_name, file) = (collection.as_str(), row.file_id.as_str());
+        if row.observed == row.expected {
+            info!(
+                collection = collection_name,
+                file, "the file's checksum is the expected one again"
+            );
+            return;
+        }
+        self.done.inconsistent += 1;
+        let difference = row.difference();
+        error!(
+            collection = collection_name,
+            file, difference, "the file has changed"
+        );
+        shift.wait_for_others(self.context.raise_inconsistency(collection, row));
+    }
+}
+
+/// The row as it will be, if there is something to tell.
+fn changed(seen: &Observation) -> Option<FileRow> {
+    seen.audit.as_ref().map(|_| FileRow {
+        observed: seen.checksum.clone(),
+        ..seen.row.clone()
+    })
+}
