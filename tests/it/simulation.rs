@@ -5,6 +5,7 @@
 //! `PILLARBOX_TEST_SEEDS` says how many are played of each operation.
 
 mod agenda;
+mod changes;
 mod listings;
 mod operations;
 mod station;

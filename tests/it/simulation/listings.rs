@@ -5,8 +5,9 @@ use std::{collections::BTreeMap, num::NonZeroU64};
 use pillarbox_client::{
     ComponentResult, EventKind,
     conversation::{
-        Conversation, get_checksums::GetChecksumsProcedure, get_file_ids::GetFileIdsProcedure,
-        paging::Walks,
+        Conversation, get_audit_trails::GetAuditTrailsProcedure,
+        get_checksums::GetChecksumsProcedure, get_file_ids::GetFileIdsProcedure,
+        get_status::GetStatusProcedure, paging::Walks,
     },
 };
 
@@ -71,6 +72,10 @@ fn listed(world: &World) -> Stock {
                     .iter()
                     .map(|it| (it.file_id.to_string(), it.checksum_value.to_string())),
             ),
+            ComponentResult::AuditTrails(page) => {
+                let numbers = page.items.iter().map(|it| it.sequence_number.get());
+                items.extend(numbers.map(|number| (ordinal(number), String::new())));
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -96,7 +101,11 @@ async fn check(world: &mut World, stock: &Stock, with_sums: bool) {
 }
 
 fn walks(world: &mut World) -> Walks {
-    Walks::new(NonZeroU64::new(1 + world.random.below(4)).unwrap())
+    Walks::new(page_size(world))
+}
+
+fn page_size(world: &mut World) -> NonZeroU64 {
+    NonZeroU64::new(1 + world.random.below(4)).unwrap()
 }
 
 async fn ids(world: &mut World, _seed: u64) {
@@ -122,6 +131,55 @@ async fn checksums(world: &mut World, _seed: u64) {
     let mut machine = Conversation::new(context(&PILLARS, None), procedure);
     world.run(&mut machine, |_| ()).await;
     check(world, &stock, true).await;
+}
+
+/// Numbers of audit events, as texts that sort like them.
+async fn trails(world: &mut World, _seed: u64) {
+    stock(world).await;
+    let mut told = Stock::new();
+    for station in &world.stations {
+        let numbers = station.audit_numbers().await;
+        let numbers = numbers
+            .into_iter()
+            .map(|number| (ordinal(number), String::new()));
+        told.insert(station.name.to_owned(), numbers.collect());
+    }
+    let procedure = GetAuditTrailsProcedure {
+        file: None,
+        first: None,
+        last: None,
+        min_time: None,
+        max_time: None,
+        page_size: page_size(world),
+        trails: BTreeMap::new(),
+    };
+    let mut machine = Conversation::new(context(&PILLARS, None), procedure);
+    world.run(&mut machine, |_| ()).await;
+    check(world, &told, false).await;
+}
+
+fn ordinal(number: u64) -> String {
+    format!("{number:05}")
+}
+
+async fn statuses(world: &mut World, _seed: u64) {
+    let mut about_no_collection = context(&PILLARS, None);
+    about_no_collection.collection = None;
+    let mut machine = Conversation::new(about_no_collection, GetStatusProcedure);
+    world.run(&mut machine, |_| ()).await;
+    if is_complete(world) {
+        assert_eq!(results(world).len(), PILLARS.len());
+    }
+}
+
+#[test]
+fn get_audit_trails() {
+    play("audit trails", trails);
+}
+
+#[test]
+fn get_status() {
+    play("status", statuses);
 }
 
 #[test]
