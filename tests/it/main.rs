@@ -22,6 +22,8 @@ mod replay;
 #[cfg(test)]
 mod simulation;
 #[cfg(test)]
+mod soak;
+#[cfg(test)]
 mod stopped_pillar;
 #[cfg(test)]
 mod support;

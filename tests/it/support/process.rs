@@ -322,11 +322,26 @@ pub(crate) fn until_success(what: &str, mut attempt: impl FnMut() -> Output) -> 
 
 /// Resident memory of a process, at its highest, in bytes.
 pub(crate) fn peak_memory(pid: u32) -> u64 {
+    memory(pid, "VmHWM:")
+}
+
+/// Resident memory of a process, in bytes.
+pub(crate) fn resident_memory(pid: u32) -> u64 {
+    memory(pid, "VmRSS:")
+}
+
+/// Descriptors that a process has open.
+pub(crate) fn open_descriptors(pid: u32) -> usize {
+    let open = std::fs::read_dir(format!("/proc/{pid}/fd"));
+    open.expect("a live process").count()
+}
+
+fn memory(pid: u32, name: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("a live process");
     let line = status
         .lines()
-        .find(|line| line.starts_with("VmHWM:"))
-        .expect("a line VmHWM");
+        .find(|line| line.starts_with(name))
+        .expect("is there");
     let kib: u64 = line
         .split_whitespace()
         .nth(1)
