@@ -7,6 +7,8 @@ mod bad_input;
 #[cfg(test)]
 mod cases;
 #[cfg(test)]
+mod conformance;
+#[cfg(test)]
 mod conversations;
 #[cfg(test)]
 mod demo;
