@@ -3,7 +3,7 @@
 use pillarbox_client::digests::{length, plain_spec};
 use pillarbox_messages::{ChecksumSpec, ChecksumType, HexBinary};
 
-use crate::{args::ChecksumArgs, failure::Failure};
+use crate::{args::operations::ChecksumArgs, failure::Failure, output::say};
 
 /// A checksum to ask for, and what the user should be told about how it was understood.
 #[derive(Debug, PartialEq, Eq)]
@@ -59,17 +59,40 @@ pub(crate) fn requested(
     })
 }
 
-/// The checksum value that `-C` gives, which must have the length of `checksum_type`'s values.
+/// The checksum that `-R` asks for of a file that is to go, and `-S` with it; `-S` alone asks for nothing.
+///
+/// # Errors
+/// As [`requested`].
+pub(crate) fn requested_by_type(
+    args: &ChecksumArgs,
+    default: ChecksumType,
+) -> Result<Option<ChecksumSpec>, Failure> {
+    let Some(asked) = requested(args, default)? else {
+        return Ok(None);
+    };
+    if args.checksum_type.is_none() {
+        say("-S has no effect without -R TYPE: no checksum is asked for");
+        return Ok(None);
+    }
+    asked.notice.as_deref().into_iter().for_each(say);
+    Ok(Some(asked.spec))
+}
+
+/// The checksum value that an option gives, which must have the length of `checksum_type`'s values.
 ///
 /// # Errors
 /// If it is no hex, or of another length.
-pub(crate) fn value(text: &str, checksum_type: ChecksumType) -> Result<HexBinary, Failure> {
-    let value = hex("-C", text)?;
+pub(crate) fn value(
+    option: &str,
+    text: &str,
+    checksum_type: ChecksumType,
+) -> Result<HexBinary, Failure> {
+    let value = hex(option, text)?;
     let expected = length(checksum_type);
     let given = value.as_bytes().len();
     if expected.is_some_and(|expected| expected != given) {
         return Err(Failure::usage(format!(
-            "-C '{text}': a {checksum_type} checksum has {} hex digits, this has {}",
+            "{option} '{text}': a {checksum_type} checksum has {} hex digits, this has {}",
             expected.unwrap_or_default() * 2,
             given * 2
         )));
@@ -182,8 +205,8 @@ mod tests {
                 "{checksum_type:?} {salt:?}"
             );
         }
-        assert!(value("xyz", ChecksumType::Md5).is_err());
-        assert!(value("4a37f973b3c9fede0e1fb3f07b65a9", ChecksumType::Md5).is_err());
-        assert!(value("4A37F973B3C9FEDE0E1FB3F07B65A93B", ChecksumType::Md5).is_ok());
+        assert!(value("-C", "xyz", ChecksumType::Md5).is_err());
+        assert!(value("-C", "4a37f973b3c9fede0e1fb3f07b65a9", ChecksumType::Md5).is_err());
+        assert!(value("-r", "4A37F973B3C9FEDE0E1FB3F07B65A93B", ChecksumType::Md5).is_ok());
     }
 }

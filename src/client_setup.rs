@@ -4,15 +4,17 @@ use std::{future::Future, path::Path, sync::Arc, time::Duration};
 
 use pillarbox_bus::{Bus, BusError};
 use pillarbox_client::{Client, ClientError, ClientOptions, Event, Outcome, Running, passing_id};
-use pillarbox_messages::{CollectionId, ComponentId, clock::SystemClock};
+use pillarbox_exchange::ExchangeClient;
+use pillarbox_messages::{ComponentId, clock::SystemClock};
 use pillarbox_settings::{Node, Repository};
 
 use crate::{
-    args::ClientArgs,
+    args::operations::ClientArgs,
     connecting::Route,
     failure::Failure,
+    json,
     node::exchange_client,
-    output::{in_words, say},
+    output::{in_words, print, say},
     signals::Stop,
 };
 
@@ -22,6 +24,7 @@ pub(crate) struct ClientSetup {
     pub(crate) repository: Arc<Repository>,
     node: Node,
     client_id: Option<ComponentId>,
+    extend_on_progress: bool,
     verbose: bool,
 }
 
@@ -52,13 +55,9 @@ impl ClientSetup {
             repository: Arc::new(repository),
             node,
             client_id,
+            extend_on_progress: args.extend_on_progress,
             verbose: args.verbose,
         })
-    }
-
-    /// The collection of the command line.
-    pub(crate) fn collection(args: &ClientArgs) -> CollectionId {
-        CollectionId::from(args.collection.as_str())
     }
 
     /// Whether files can be moved at all.
@@ -70,6 +69,14 @@ impl ClientSetup {
             Some(_) => Ok(()),
             None => Err(not_started(ClientError::NoExchange)),
         }
+    }
+
+    /// What moves files, as the settings allow it.
+    ///
+    /// # Errors
+    /// Settings that can't be used.
+    pub(crate) fn exchange(&self) -> Result<ExchangeClient, Failure> {
+        exchange_client(&self.repository, &self.node).map_err(Failure::usage)
     }
 
     /// Connects to the bus. Nothing may be wrong any more that could have been found before.
@@ -84,7 +91,7 @@ impl ClientSetup {
                  address that this process listens on",
             ));
         };
-        let exchange = exchange_client(&self.repository, &self.node).map_err(Failure::usage)?;
+        let exchange = self.exchange()?;
         let settings = self.node.client.as_ref();
         let named = self
             .client_id
@@ -106,7 +113,7 @@ impl ClientSetup {
             sla: settings.and_then(|client| client.sla.clone()),
             clock: SystemClock::shared(),
             timeouts: None,
-            extend_on_progress: false,
+            extend_on_progress: self.extend_on_progress,
             zoneless: settings.map(|it| it.accept_zoneless).unwrap_or_default(),
         })
         .map_err(not_started)?;
@@ -196,12 +203,34 @@ impl Session {
         }
     }
 
+    /// Waits for something that is no operation of the client; Ctrl-C ends it.
+    ///
+    /// # Errors
+    /// Interrupted.
+    pub(crate) async fn unless_stopped<T>(
+        &mut self,
+        work: impl Future<Output = T>,
+    ) -> Result<T, Failure> {
+        tokio::select! {
+            done = work => Ok(done),
+            () = self.stop.asked() => Err(Failure::interrupted()),
+        }
+    }
+
     /// Takes leave of the bus.
     pub(crate) async fn close(self) {
         self.client.close().await;
         // The command is over; a bus that is gone by now doesn't matter.
         let _ = self.bus.close().await;
     }
+}
+
+/// The end of an operation: its failures for whoever reads JSON, and the failure that it is, if it is one.
+pub(crate) fn conclude(outcome: &Outcome, json: bool) -> Result<(), Failure> {
+    if json {
+        print(&json::failures(outcome))?;
+    }
+    check(outcome)
 }
 
 /// The failure that an operation's outcome is, if it is one.
@@ -217,6 +246,9 @@ pub(crate) fn not_started(error: ClientError) -> Failure {
     match error {
         ClientError::Bus(error) => no_bus(error),
         ClientError::Busy(_) | ClientError::Closed => Failure::operation(error),
+        ClientError::ExistingChecksumRequired => {
+            Failure::usage(format!("{error}; give it with -C HEX"))
+        }
         _ => Failure::usage(error),
     }
 }

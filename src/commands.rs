@@ -1,13 +1,19 @@
 //! One module per subcommand.
 
 mod alarms;
+mod delete_file;
 mod demo;
+mod get_audit_trails;
 mod get_checksums;
 mod get_file;
 mod get_file_ids;
+mod get_status;
 mod listing;
+mod new_file;
 mod node;
 mod put_file;
+mod rehearsal;
+mod replace_file;
 mod up;
 
 use tracing::Level;
@@ -35,6 +41,10 @@ pub(crate) async fn run(cli: Cli) -> Result<(), Failure> {
         Command::GetFile(args) => get_file::run(args).await,
         Command::GetFileIds(args) => get_file_ids::run(args).await,
         Command::GetChecksums(args) => get_checksums::run(args).await,
+        Command::ReplaceFile(args) => replace_file::run(args).await,
+        Command::DeleteFile(args) => delete_file::run(args).await,
+        Command::GetAuditTrails(args) => get_audit_trails::run(args).await,
+        Command::GetStatus(args) => get_status::run(args).await,
         Command::Alarms(AlarmsCommand::List(args)) => alarms::list(&args),
     }
 }

@@ -5,7 +5,7 @@
 //!
 //! Modules: [`args`] the words of the command line; [`node`] the roles of one process; [`failure`] how a command
 //! fails; [`data_directory`] the lock on what a process keeps; internally `commands` (one per subcommand),
-//! `connecting`, `checksum_args`, `client_setup`, `logging`, `output`, `progress`, `signals`, `starter` and `tables`.
+//! `connecting`, `checksum_args`, `client_setup`, `json`, `logging`, `output`, `progress`, `signals`, `starter` and `tables`.
 
 pub mod args;
 mod checksum_args;
@@ -14,6 +14,7 @@ mod commands;
 mod connecting;
 pub mod data_directory;
 pub mod failure;
+mod json;
 mod logging;
 pub mod node;
 mod output;

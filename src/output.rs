@@ -5,6 +5,9 @@ use std::{
     io::{self, Write as _},
 };
 
+use chrono::SecondsFormat;
+use pillarbox_messages::Timestamp;
+
 use crate::failure::Failure;
 
 /// Whatever a name or a peer's text has in it, it stays on one line and is seen: control characters are escaped.
@@ -23,6 +26,11 @@ pub(crate) fn one_line(text: impl Display) -> String {
 /// Prose on one line, with one space between its words.
 pub(crate) fn in_words(text: &str) -> String {
     one_line(text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// A time as people and programs read it: RFC 3339, in UTC, in milliseconds.
+pub(crate) fn rfc3339(time: Timestamp) -> String {
+    time.to_utc().to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
 /// Tells the person something that is no result.

@@ -7,7 +7,7 @@ use pillarbox_client::listing::Entry;
 use pillarbox_messages::{ComponentId, HexBinary};
 use serde::Serialize;
 
-use crate::output::one_line;
+use crate::{json::line, output::one_line};
 
 /// `get-file-ids`: heading.
 pub(crate) const FILE_IDS: &str = "Count: \tSize: \tFileID:\n";
@@ -108,13 +108,6 @@ fn by_pillar<V, T>(values: &BTreeMap<ComponentId, V>, show: impl Fn(&V) -> T) ->
         .iter()
         .map(|(pillar, value)| (pillar.as_str(), show(value)))
         .collect()
-}
-
-/// One JSON object on a line.
-pub(crate) fn line(object: &impl Serialize) -> String {
-    // Maps with text keys and plain values always have a JSON form.
-    let text = serde_json::to_string(object).unwrap_or_default();
-    format!("{text}\n")
 }
 
 #[cfg(test)]

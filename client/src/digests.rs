@@ -1,6 +1,6 @@
 //! Checksums of bytes as they pass by.
 
-use std::fmt;
+use std::{fmt, io, path::Path};
 
 use digest::{Digest, KeyInit, Mac};
 use hmac::Hmac;
@@ -8,6 +8,8 @@ use md5::Md5;
 use pillarbox_messages::{ChecksumSpec, ChecksumType, HexBinary};
 use sha1::Sha1;
 use sha2::{Sha256, Sha384, Sha512};
+
+use crate::{error::ClientError, source, validate};
 
 /// Computes one checksum over bytes that come piece by piece.
 pub struct Hasher(Box<dyn Sum>);
@@ -61,6 +63,19 @@ impl fmt::Debug for Hasher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hasher").finish_non_exhaustive()
     }
+}
+
+/// The checksum of a regular file on this machine. Reading stops when the future is dropped.
+///
+/// # Errors
+/// It is no regular file, or can't be read; the checksum can't be computed.
+pub async fn of_file(path: &Path, spec: &ChecksumSpec) -> Result<HexBinary, ClientError> {
+    let file = validate::source_file(path)?;
+    let read = source::examine(Ok(file), spec).await;
+    read.map_err(|text| ClientError::Source {
+        path: path.to_path_buf(),
+        source: io::Error::other(text),
+    })
 }
 
 /// How many bytes a checksum of this type has; none for `OTHER`.

@@ -1,16 +1,15 @@
 //! `pillarbox alarms`.
 
-use chrono::{DateTime, SecondsFormat};
 use pillarbox_alarms::{AlarmFilter, AlarmStore, StoreError, StoredAlarm};
-use pillarbox_messages::CollectionId;
+use pillarbox_messages::{CollectionId, Timestamp};
 use serde::Serialize;
 
 use crate::{
     args::AlarmsListArgs,
     client_setup::load_settings,
     failure::Failure,
-    output::{in_words, one_line, print},
-    tables,
+    json,
+    output::{in_words, one_line, print, rfc3339},
 };
 
 /// `alarms list`: what the alarm service of these settings has stored, also while it runs.
@@ -38,7 +37,7 @@ pub(super) fn list(args: &AlarmsListArgs) -> Result<(), Failure> {
     let lines: String = if args.json {
         alarms
             .iter()
-            .map(|alarm| tables::line(&Line::of(alarm)))
+            .map(|alarm| json::line(&Line::of(alarm)))
             .collect()
     } else {
         std::iter::once(HEADING.to_owned())
@@ -46,6 +45,10 @@ pub(super) fn list(args: &AlarmsListArgs) -> Result<(), Failure> {
             .collect()
     };
     print(&lines)
+}
+
+fn time(ms: i64) -> String {
+    rfc3339(Timestamp::from_millis(ms))
 }
 
 fn row(alarm: &StoredAlarm) -> String {
@@ -91,14 +94,6 @@ impl<'a> Line<'a> {
             last_received: time(alarm.last_received_ms),
         }
     }
-}
-
-/// RFC 3339, in UTC.
-fn time(ms: i64) -> String {
-    DateTime::from_timestamp_millis(ms).map_or_else(
-        || ms.to_string(),
-        |time| time.to_rfc3339_opts(SecondsFormat::Millis, true),
-    )
 }
 
 const HEADING: &str = "Time: \tCount: \tRaiser: \tCode: \tCollection: \tFileID: \tText:\n";

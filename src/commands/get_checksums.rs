@@ -1,11 +1,11 @@
 //! `pillarbox get-checksums`.
 
 use pillarbox_client::{ComponentResult, GetChecksums};
-use pillarbox_messages::{ComponentId, FileId, HexBinary};
+use pillarbox_messages::{CollectionId, ComponentId, FileId, HexBinary};
 
 use super::listing;
 use crate::{
-    args::GetChecksumsArgs,
+    args::operations::GetChecksumsArgs,
     checksum_args,
     client_setup::{ClientSetup, not_started},
     failure::Failure,
@@ -14,8 +14,8 @@ use crate::{
 };
 
 pub(super) async fn run(args: GetChecksumsArgs) -> Result<(), Failure> {
-    let setup = ClientSetup::load(&args.client)?;
-    let mut request = GetChecksums::new(ClientSetup::collection(&args.client));
+    let setup = ClientSetup::load(&args.collection.client)?;
+    let mut request = GetChecksums::new(CollectionId::from(args.collection.collection.as_str()));
     request.file_id = args.file_id.as_deref().map(FileId::from);
     request.pillars = args
         .pillar
@@ -28,7 +28,8 @@ pub(super) async fn run(args: GetChecksumsArgs) -> Result<(), Failure> {
     }
     request.validate(&setup.repository).map_err(not_started)?;
     let session = setup.connect().await?;
-    let row = if args.client.json {
+    let json = args.collection.client.json;
+    let row = if json {
         tables::checksums_json
     } else if args.file_id.is_some() {
         print(tables::CHECKSUMS_OF_ONE)?;
@@ -38,7 +39,7 @@ pub(super) async fn run(args: GetChecksumsArgs) -> Result<(), Failure> {
         tables::checksums_of_all
     };
     let client = session.client();
-    listing::run(session, client.get_checksums(request), items, row).await
+    listing::run(session, client.get_checksums(request), items, row, json).await
 }
 
 fn items(result: &ComponentResult) -> Vec<(FileId, HexBinary)> {

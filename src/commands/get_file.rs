@@ -2,27 +2,26 @@
 
 use std::path::{Path, PathBuf};
 
-use pillarbox_client::GetFile;
-use pillarbox_messages::{ComponentId, FileId};
+use pillarbox_client::{ComponentResult, GetFile, Outcome};
+use pillarbox_messages::{CollectionId, ComponentId, FileId};
 
 use crate::{
-    args::GetFileArgs,
-    client_setup::{ClientSetup, check, not_started},
+    args::operations::GetFileArgs,
+    client_setup::{ClientSetup, conclude, not_started},
     failure::Failure,
-    output::print,
+    json,
+    output::{one_line, print, say},
     progress::Progress,
-    tables,
 };
 
 pub(super) async fn run(args: GetFileArgs) -> Result<(), Failure> {
-    let setup = ClientSetup::load(&args.client)?;
-    let collection = ClientSetup::collection(&args.client);
-    let file_id = FileId::from(args.file_id.as_str());
-    let mut request = GetFile::new(collection, file_id.clone(), target(&args));
-    request.pillar = args.pillar.as_deref().map(ComponentId::from);
+    let setup = ClientSetup::load(&args.collection.client)?;
+    let request = request(&args);
     request.validate(&setup.repository).map_err(not_started)?;
     setup.check_exchange()?;
+    let (file_id, target) = (request.file_id.clone(), request.target.clone());
     let mut session = setup.connect().await?;
+    let replaces = target.exists();
     let progress = Progress::start(&format!("fetching {file_id}"));
     let outcome = session
         .follow(session.client().get_file(request), |event| {
@@ -32,23 +31,59 @@ pub(super) async fn run(args: GetFileArgs) -> Result<(), Failure> {
         .await;
     drop(progress);
     session.close().await;
-    check(&outcome?)?;
-    if args.client.json {
-        let path = target(&args);
-        print(&tables::line(&Line {
-            file_id: file_id.as_str(),
-            path: &path.to_string_lossy(),
-        }))
-    } else {
-        print(&format!("{file_id} retrieved\n"))
+    let outcome = outcome?;
+    let as_json = args.collection.client.json;
+    if as_json {
+        print(&lines(&outcome, &file_id, &target))?;
+    }
+    conclude(&outcome, as_json)?;
+    if !as_json {
+        print(&format!("{file_id} retrieved\n"))?;
+    }
+    if replaces {
+        let place = one_line(target.display());
+        say(&format!("'{place}' was there before and has been replaced"));
+    }
+    Ok(())
+}
+
+fn request(args: &GetFileArgs) -> GetFile {
+    let collection = CollectionId::from(args.collection.collection.as_str());
+    let file_id = FileId::from(args.file_id.as_str());
+    GetFile {
+        pillar: args.pillar.as_deref().map(ComponentId::from),
+        ..GetFile::new(collection, file_id, target(args))
     }
 }
 
-/// One line of `get-file --json`.
+/// The file of `get-file --json`.
 #[derive(Debug, serde::Serialize)]
 struct Line<'a> {
     file_id: &'a str,
+    pillar: &'a str,
     path: &'a str,
+    size: u64,
+    checksum_type: Option<&'a str>,
+    checksum: Option<String>,
+}
+
+fn lines(outcome: &Outcome, file_id: &FileId, path: &Path) -> String {
+    let mut lines = String::new();
+    for done in &outcome.results {
+        let ComponentResult::Delivered(delivered) = &done.result else {
+            continue;
+        };
+        let checksum = delivered.checksum.as_ref();
+        lines.push_str(&json::line(&Line {
+            file_id: file_id.as_str(),
+            pillar: done.contributor.as_str(),
+            path: &path.to_string_lossy(),
+            size: delivered.size,
+            checksum_type: checksum.map(|it| it.checksum_spec.checksum_type.as_str()),
+            checksum: checksum.map(|it| it.checksum_value.to_string()),
+        }));
+    }
+    lines
 }
 
 /// Whoever writes a slash at the end means a directory, also one that is not there.

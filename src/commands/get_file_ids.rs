@@ -1,11 +1,11 @@
 //! `pillarbox get-file-ids`.
 
 use pillarbox_client::{ComponentResult, GetFileIds};
-use pillarbox_messages::{ComponentId, FileId};
+use pillarbox_messages::{CollectionId, ComponentId, FileId};
 
 use super::listing;
 use crate::{
-    args::GetFileIdsArgs,
+    args::operations::GetFileIdsArgs,
     client_setup::{ClientSetup, not_started},
     failure::Failure,
     output::print,
@@ -13,8 +13,8 @@ use crate::{
 };
 
 pub(super) async fn run(args: GetFileIdsArgs) -> Result<(), Failure> {
-    let setup = ClientSetup::load(&args.client)?;
-    let mut request = GetFileIds::new(ClientSetup::collection(&args.client));
+    let setup = ClientSetup::load(&args.collection.client)?;
+    let mut request = GetFileIds::new(CollectionId::from(args.collection.collection.as_str()));
     request.file_id = args.file_id.as_deref().map(FileId::from);
     request.pillars = args
         .pillar
@@ -22,14 +22,15 @@ pub(super) async fn run(args: GetFileIdsArgs) -> Result<(), Failure> {
         .map(|pillar| vec![ComponentId::from(pillar)]);
     request.validate(&setup.repository).map_err(not_started)?;
     let session = setup.connect().await?;
-    let row = if args.client.json {
+    let json = args.collection.client.json;
+    let row = if json {
         tables::file_ids_json
     } else {
         print(tables::FILE_IDS)?;
         tables::file_ids
     };
     let client = session.client();
-    listing::run(session, client.get_file_ids(request), items, row).await
+    listing::run(session, client.get_file_ids(request), items, row, json).await
 }
 
 fn items(result: &ComponentResult) -> Vec<(FileId, Option<u64>)> {

@@ -9,7 +9,7 @@ use pillarbox_client::{
 use pillarbox_messages::FileId;
 
 use crate::{
-    client_setup::{Session, check},
+    client_setup::{Session, conclude},
     failure::Failure,
     output::print,
 };
@@ -21,6 +21,7 @@ pub(super) async fn run<V: Send>(
     start: impl Future<Output = Result<Running, ClientError>> + Send,
     items: fn(&ComponentResult) -> Vec<(FileId, V)>,
     row: fn(&Entry<V>) -> String,
+    json: bool,
 ) -> Result<(), Failure> {
     let mut merge = Merge::new(0);
     let outcome = session
@@ -45,5 +46,5 @@ pub(super) async fn run<V: Send>(
         .await;
     session.close().await;
     merge.finish().try_for_each(|entry| print(&row(&entry)))?;
-    check(&outcome?)
+    conclude(&outcome?, json)
 }

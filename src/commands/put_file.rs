@@ -2,84 +2,75 @@
 
 use std::fmt::Write as _;
 
-use pillarbox_client::{ComponentResult, Outcome, PutFile, Source, digests::plain_spec};
-use pillarbox_messages::{ChecksumData, ChecksumType, FileId, Timestamp};
+use pillarbox_client::{ComponentResult, Outcome, PutFile, digests::plain_spec};
+use pillarbox_messages::{ChecksumType, CollectionId, FileId};
 
+use super::new_file;
 use crate::{
-    args::PutFileArgs,
+    args::operations::PutFileArgs,
     checksum_args,
-    client_setup::{ClientSetup, check, not_started},
+    client_setup::{ClientSetup, Session, conclude, not_started},
     failure::Failure,
+    json,
     output::{print, say},
     progress::Progress,
-    tables,
 };
 
 pub(super) async fn run(args: PutFileArgs) -> Result<(), Failure> {
-    let setup = ClientSetup::load(&args.client)?;
-    let request = request(&args, &setup)?;
+    let setup = ClientSetup::load(&args.collection.client)?;
+    let mut request = request(&args, &setup)?;
     request.validate(&setup.repository).map_err(not_started)?;
-    setup.check_exchange()?;
+    new_file::check_source(&request.source, &setup)?;
+    let exchange = setup.exchange()?;
     let default = setup.repository.default_checksum;
-    let mut session = setup.connect().await?;
-    let progress = Progress::start(&format!("storing {}", request.file_id));
     let asked = request.request_checksum.clone();
     let file_id = request.file_id.clone();
-    let outcome = session
-        .follow(session.client().put_file(request), |event| {
-            progress.set(event);
-            Ok(())
-        })
-        .await;
-    drop(progress);
+    let mut session = setup.connect().await?;
+    let outcome = match new_file::look_at(&mut request.source, &exchange, &mut session).await {
+        Ok(()) => put(&mut session, request).await,
+        Err(failure) => Err(failure),
+    };
     session.close().await;
     let outcome = outcome?;
-    if args.client.json {
-        print(&json(&outcome, &file_id))?;
+    let as_json = args.collection.client.json;
+    if as_json {
+        print(&lines(&outcome, &file_id))?;
     } else if asked.is_some_and(|spec| spec != plain_spec(default)) {
         print(&table(&outcome, default))?;
     }
-    check(&outcome)?;
+    conclude(&outcome, as_json)?;
+    new_file::tidy(&args.source, args.delete, &exchange).await;
     say(&summary(&outcome, &file_id));
     Ok(())
 }
 
+async fn put(session: &mut Session, request: PutFile) -> Result<Outcome, Failure> {
+    let progress = Progress::start(&format!("storing {}", request.file_id));
+    session
+        .follow(session.client().put_file(request), |event| {
+            progress.set(event);
+            Ok(())
+        })
+        .await
+}
+
 fn request(args: &PutFileArgs, setup: &ClientSetup) -> Result<PutFile, Failure> {
     let default = setup.repository.default_checksum;
-    let file_id = match &args.file_id {
-        Some(id) => FileId::from(id.as_str()),
-        None => name_of(args)?,
-    };
-    let collection = ClientSetup::collection(&args.client);
-    let mut request = PutFile::new(collection, file_id, Source::Path(args.file.clone()));
-    if let Some(text) = &args.checksum {
-        request.checksum = Some(ChecksumData {
-            checksum_spec: plain_spec(default),
-            checksum_value: checksum_args::value(text, default)?,
-            calculation_timestamp: now(),
-        });
-    }
+    let file_id = new_file::file_id(&args.source, args.file_id.as_deref())?;
+    let collection = CollectionId::from(args.collection.collection.as_str());
+    let source = new_file::source(&args.source)?;
+    let checksum = new_file::checksum("-C", args.checksum.as_deref(), &source, default)?;
     let asked = checksum_args::requested(&args.request, default)?;
     if let Some(notice) = asked.as_ref().and_then(|asked| asked.notice.as_deref()) {
         say(notice);
     }
-    request.request_checksum = Some(asked.map_or_else(|| plain_spec(default), |asked| asked.spec));
-    Ok(request)
-}
-
-fn name_of(args: &PutFileArgs) -> Result<FileId, Failure> {
-    let name = args.file.file_name().and_then(|name| name.to_str());
-    name.map(FileId::from).ok_or_else(|| {
-        Failure::usage(format!(
-            "'{}' has no name that can be a file id; give one with -i",
-            args.file.display()
-        ))
+    Ok(PutFile {
+        checksum,
+        request_checksum: Some(asked.map_or_else(|| plain_spec(default), |asked| asked.spec)),
+        retries: args.retries,
+        partial_allowed: !args.no_partial,
+        ..PutFile::new(collection, file_id, source)
     })
-}
-
-fn now() -> Timestamp {
-    use pillarbox_messages::clock::{Clock as _, SystemClock};
-    Timestamp::from(SystemClock.now())
 }
 
 /// The checksums that pillars sent back; one that had the file before tells its default checksum, without a star.
@@ -117,24 +108,19 @@ struct Line<'a> {
     checksum: Option<String>,
 }
 
-fn json(outcome: &Outcome, file_id: &FileId) -> String {
+fn lines(outcome: &Outcome, file_id: &FileId) -> String {
     let mut lines = String::new();
     for done in &outcome.results {
         let ComponentResult::Stored(stored) = &done.result else {
             continue;
         };
-        lines.push_str(&tables::line(&Line {
+        let checksum = stored.checksum.as_ref();
+        lines.push_str(&json::line(&Line {
             file_id: file_id.as_str(),
             pillar: done.contributor.as_str(),
             already_there: stored.already_there,
-            checksum_type: stored
-                .checksum
-                .as_ref()
-                .map(|it| it.checksum_spec.checksum_type.as_str()),
-            checksum: stored
-                .checksum
-                .as_ref()
-                .map(|it| it.checksum_value.to_string()),
+            checksum_type: checksum.map(|it| it.checksum_spec.checksum_type.as_str()),
+            checksum: checksum.map(|it| it.checksum_value.to_string()),
         }));
     }
     lines

@@ -163,6 +163,172 @@ fn checksums_that_cannot_be_ones() {
     }
 }
 
+/// Each is refused for what it says, before anything is asked.
+#[test]
+fn words_of_commands_that_change_files() {
+    let desk = Desk::new();
+    desk.file("p7.txt", b"pillar test 7\n");
+    let help = "--help";
+    let delete = |args: &str, parts: &[&str]| desk.refuses("delete-file", &words(args), parts);
+    let replace = |args: &str, parts: &[&str]| desk.refuses("replace-file", &words(args), parts);
+    let put = |args: &str, parts: &[&str]| desk.refuses("put-file", &words(args), parts);
+    for missing in [
+        format!("-p north -C {MD5}"),
+        format!("-i p7.txt -C {MD5}"),
+        "-i p7.txt -p north".to_owned(),
+    ] {
+        delete(&missing, &["required", help]);
+    }
+    delete(
+        &format!("-i p7.txt -p nosuch -C {MD5}"),
+        &["nosuch", "north, south"],
+    );
+    delete(&format!("-i ../up -p north -C {MD5}"), &["file id"]);
+    delete(
+        &format!("-i p7.txt -p north -C {MD5} -c nosuch"),
+        &["nosuch", "books"],
+    );
+    delete(
+        &format!("-i p7.txt -p north -C {MD5} -f p7.txt"),
+        &["-f", help],
+    );
+    delete(
+        &format!("-i p7.txt -p north -C {MD5} -R CRC32"),
+        &["-R", "MD5"],
+    );
+    delete(
+        &format!("-i p7.txt -p north -C {MD5} -R MD5 -S abc"),
+        &["-S", "hex digits"],
+    );
+    for checksum in ["xyz", "abc", "4a37f973"] {
+        delete(
+            &format!("-i p7.txt -p north -C {checksum}"),
+            &["-C", "hex digits"],
+        );
+        replace(
+            &format!("-f p7.txt -p north -C {checksum}"),
+            &["-C", "hex digits"],
+        );
+        replace(
+            &format!("-f p7.txt -p north -r {checksum}"),
+            &["-r", "hex digits"],
+        );
+    }
+    replace(&format!("-f p7.txt -C {MD5}"), &["--pillar", help]);
+    replace(&format!("-p north -C {MD5}"), &["--file", "--url", help]);
+    replace(
+        &format!("-f p7.txt -p nosuch -C {MD5}"),
+        &["nosuch", "north, south"],
+    );
+    replace(
+        &format!("-f nosuch.txt -p north -C {MD5}"),
+        &["'nosuch.txt'", "No such file"],
+    );
+    replace(
+        &format!("-f p7.txt -i a/../b -p north -C {MD5}"),
+        &["file id"],
+    );
+    put("-f p7.txt --retries -1", &["-1"]);
+    put("-f p7.txt --retries many", &["many", help]);
+    put("-f p7.txt --dry-run", &["--dry-run", help]);
+}
+
+#[test]
+fn the_checksum_of_what_is_to_go_is_needed_where_the_settings_say_so() {
+    let desk = Desk::new();
+    desk.file("p7.txt", b"pillar test 7\n");
+    let strict = desk.repository().replace(
+        "\"checksum-for-new-file\"",
+        "\"checksum-for-new-file\", \"checksum-for-destructive\"",
+    );
+    desk.write("repository.toml", &strict);
+    desk.refuses("replace-file", &["-f", "p7.txt", "-p", "north"], &["-C"]);
+}
+
+#[test]
+fn addresses_that_no_file_can_be_fetched_from() {
+    let desk = Desk::new();
+    let offered = desk.exchange.local_addr().expect("bound");
+    let good = format!("http://{offered}/3f2504e0-4f89-41d3-9a0c-0305e82c3301/x.txt");
+    let put = |url: &str, more: &str, parts: &[&str]| {
+        let args = [&["-u", url][..], &words(more)].concat();
+        desk.refuses("put-file", &args, parts);
+        let args = [&args[..], &["-p", "north", "-r", MD5]].concat();
+        desk.refuses("replace-file", &args, parts);
+    };
+    let rest = format!("-i x.txt -C {MD5}");
+    put(&good, &format!("-C {MD5}"), &["-u", "-i"]);
+    put(&good, &format!("{rest} -f p7.txt"), &["--file", "--url"]);
+    put("ftp://127.0.0.1/x.txt", &rest, &["-u", "ftp"]);
+    put("x.txt", &rest, &["-u", "x.txt"]);
+    put("", &rest, &["-u"]);
+    put(
+        "http://elsewhere.example/x.txt",
+        &rest,
+        &["-u", "elsewhere.example", "[exchange]"],
+    );
+    put("file:///etc/passwd", &rest, &["-u", "/etc/passwd"]);
+    // The new file's checksum is for the pillars to compare: nobody else reads the file.
+    let put = ["-u", &good, "-i", "x.txt"];
+    desk.refuses("put-file", &put, &["-u", "-C"]);
+    let replace = [&put[..], &["-p", "north", "-C", MD5]].concat();
+    desk.refuses("replace-file", &replace, &["-u", "-r"]);
+}
+
+/// Dates that there are not are refused, and so are dates that mean another instant in each zone (U22).
+#[test]
+fn words_of_commands_that_ask_for_reports() {
+    let desk = Desk::new();
+    let audit = |args: &str, parts: &[&str]| desk.refuses("get-audit-trails", &words(args), parts);
+    for option in ["--min-time", "--max-time"] {
+        for time in [
+            "2025-13-01",
+            "2025-02-30",
+            "2025-13-01T00:00:00Z",
+            "2025-02-30T00:00:00Z",
+            "2025-01-31T25:00:00Z",
+            "2025-01-31T23:59:59",
+            "yesterday",
+            "0",
+        ] {
+            audit(
+                &format!("{option} {time}"),
+                &[option, time, "offset from UTC"],
+            );
+        }
+    }
+    for option in ["--first", "--last", "--max-page-size"] {
+        for number in ["0", "-1", "1.5", "18446744073709551616", "many"] {
+            audit(&format!("{option}={number}"), &[option, number, "--help"]);
+        }
+    }
+    audit("--first 3 --last 2", &["3", "2", "after"]);
+    audit(
+        "--min-time 2025-02-01T00:00:00Z --max-time 2025-01-31T00:00:00Z",
+        &["2025-02-01", "after"],
+    );
+    audit("-p nosuch", &["nosuch", "north, south"]);
+    audit("-p north -p nosuch", &["nosuch"]);
+    audit("-i ../up", &["file id"]);
+    audit("-c nosuch", &["nosuch", "books"]);
+    let settings = desk.path("settings");
+    let settings = settings.to_str().expect("UTF-8");
+    let status = |args: &str, parts: &[&str]| {
+        let args = [&["get-status", "-s", settings][..], &words(args)].concat();
+        desk.refuses_exactly(args, parts);
+    };
+    status("-p nosuch", &["nosuch", "north"]);
+    status("-c books", &["-c", "--help"]);
+    status("-i x.txt", &["-i", "--help"]);
+}
+
+/// Words as a shell splits them.
+fn words(text: &str) -> Vec<&str> {
+    text.split_whitespace().collect()
+}
+
+const MD5: &str = "4a37f973b3c9fede0e1fb3f07b65a93b";
+
 #[test]
 fn client_ids_that_make_no_address() {
     let desk = Desk::new();

@@ -280,6 +280,17 @@ public_url = "http://127.0.0.1:{port}/"
         command
     }
 
+    /// Runs a client command that is about no collection to its end.
+    pub(crate) fn without_collection(&self, subcommand: &str, args: &[&str]) -> Output {
+        let settings = self.part("client");
+        let start = [
+            OsStr::new(subcommand),
+            OsStr::new("-s"),
+            settings.as_os_str(),
+        ];
+        process::run(start.into_iter().chain(args.iter().map(OsStr::new)))
+    }
+
     /// What `alarms list` says, with these further arguments.
     pub(crate) fn alarms_list(&self, args: &[&str]) -> String {
         let settings = self.part("alarms");
