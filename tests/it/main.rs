@@ -31,3 +31,5 @@ mod stopped_pillar;
 mod support;
 #[cfg(test)]
 mod tracing;
+#[cfg(test)]
+mod upkeep;
