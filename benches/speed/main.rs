@@ -16,6 +16,7 @@ mod large;
 mod listing;
 mod process;
 mod puts;
+mod recheck;
 mod rounds;
 mod site;
 mod xml;
@@ -31,12 +32,13 @@ fn main() {
     {
         return puts::put_some(count.parse().expect("a number"));
     }
-    let all: [(&str, fn()); 5] = [
+    let all: [(&str, fn()); 6] = [
         ("xml", xml::run),
         ("puts", puts::run),
         ("large", large::run),
         ("process", process::run),
         ("listing", listing::run),
+        ("recheck", recheck::run),
     ];
     for (name, run) in all {
         if asked.is_empty() || asked.iter().any(|word| word == name) {
