@@ -1,6 +1,7 @@
 //! What users of this protocol have met elsewhere, each as a small test of the whole node.
 
 mod checksums;
+mod deliveries;
 mod destructive;
 mod file_ids;
 mod leftovers;

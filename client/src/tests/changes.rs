@@ -81,7 +81,7 @@ async fn a_file_that_is_not_the_old_one_is_not_replaced() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_is_deleted_twice_is_deleted() {
+async fn u45_a_file_that_is_deleted_twice_is_deleted() {
     let site = Site::start().await;
     let north = site.pillar("north", Temper::Honest).await;
     north.keep("hello.txt", OLD);

@@ -42,7 +42,8 @@ async fn audit_trails_page_by_page() {
     assert_eq!(north.count("GetAuditTrailsRequest"), 3);
 }
 
-const DVDS: &str = "[[collections]]\nid = \"dvds\"\npillars = [\"north\", \"west\"]\n";
+/// Another collection, which shares a pillar.
+pub(super) const DVDS: &str = "[[collections]]\nid = \"dvds\"\npillars = [\"north\", \"west\"]\n";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_pillars_of_all_collections_say_how_they_are() {

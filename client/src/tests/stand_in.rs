@@ -5,6 +5,7 @@ mod further;
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -16,12 +17,17 @@ use pillarbox_messages::{
     GetFileFinalResponse, GetFileIdsFinalResponse, GetFileProgressResponse,
     IdentifyPillarsForGetFileIdsResponse, IdentifyPillarsForGetFileResponse,
     IdentifyPillarsForPutFileResponse, Message, PutFileFinalResponse, PutFileProgressResponse,
-    ResponseCode, ResponseInfo, ResultingFileIds, TimeToDeliver, Timestamp,
+    ResponseCode, ResponseInfo, ResultingFileIds, TimeMeasureUnit, TimeToDeliver, Timestamp,
 };
 use tokio::sync::watch;
 
 use super::site::PLENTY;
 use crate::digests::{Hasher, plain_spec};
+
+/// How long a slow one is silent.
+pub(super) const SLOW_PROGRESS: Duration = Duration::from_millis(400);
+/// How often it says that it is at work: longer altogether than four times that silence.
+const SLOW_TIMES: usize = 6;
 
 /// How a stand-in behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +36,10 @@ pub(super) enum Temper {
     Honest,
     /// Answers nothing at all.
     Mute,
+    /// Is ready for nothing.
+    Refusing,
+    /// Needs hours, as it says, but tells now and then that it is at work.
+    Slow,
     /// Is ready, and then says nothing more.
     Stuck,
     /// Answers with what is no message of the schema.
@@ -106,7 +116,9 @@ impl StandIn {
             };
             self.heard
                 .send_modify(|all| all.push(received.message.clone()));
-            for answer in self.answers(received.message).await {
+            let answers = self.answers(received.message).await;
+            let slow = self.temper == Temper::Slow && answers.len() > 1;
+            for answer in answers {
                 let address = received.reply_address.as_deref();
                 let mut outgoing = self.component.outgoing_reply(&answer, address);
                 if self.temper == Temper::Garbled {
@@ -114,6 +126,9 @@ impl StandIn {
                     outgoing.body = text.replace("PillarID>", "Pillar>").into();
                 }
                 self.component.bus().publish(outgoing).await.unwrap();
+                if slow {
+                    tokio::time::sleep(SLOW_PROGRESS).await;
+                }
             }
         }
     }
@@ -132,6 +147,7 @@ impl StandIn {
                     .as_ref()
                     .and_then(|file| self.file(file.as_str()));
                 let code = match existing {
+                    _ if self.temper == Temper::Refusing => ResponseCode::Failure,
                     Some(_) => ResponseCode::DuplicateFileFailure,
                     None => ResponseCode::IdentificationPositive,
                 };
@@ -155,10 +171,13 @@ impl StandIn {
                     Some(_) => ResponseCode::IdentificationPositive,
                     None => ResponseCode::FileNotFoundFailure,
                 };
-                let millis = if self.temper == Temper::Corrupt {
-                    1
-                } else {
-                    1000
+                let time = match self.temper {
+                    Temper::Corrupt => TimeToDeliver::from_millis(1),
+                    Temper::Slow => TimeToDeliver {
+                        time_measure_unit: TimeMeasureUnit::Hours,
+                        time_measure_value: 2,
+                    },
+                    _ => TimeToDeliver::from_millis(1000),
                 };
                 vec![
                     IdentifyPillarsForGetFileResponse {
@@ -166,7 +185,7 @@ impl StandIn {
                         response_info: info(code),
                         file_id: request.file_id,
                         pillar_id: self.id().clone(),
-                        time_to_deliver: Some(TimeToDeliver::from_millis(millis)),
+                        time_to_deliver: Some(time),
                     }
                     .into(),
                 ]
@@ -251,7 +270,14 @@ impl StandIn {
             file_part: request.file_part,
             file_address: request.file_address,
         };
-        vec![progress.into(), done.into()]
+        let mut answers = vec![progress.clone().into()];
+        if self.temper == Temper::Slow {
+            let mut progress = progress;
+            progress.response_info = info(ResponseCode::OperationProgress);
+            answers.resize(SLOW_TIMES, progress.into());
+        }
+        answers.push(done.into());
+        answers
     }
 
     /// The files in the order of their ids, one second apart.

@@ -171,7 +171,7 @@ async fn strangers_and_nonsense_change_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_handler_that_panics_breaks_nothing() {
+async fn u49_a_handler_that_panics_breaks_nothing() {
     let site = Site::start().await;
     let _north = site.pillar("north", Temper::Honest).await;
     let _south = site.pillar("south", Temper::Honest).await;

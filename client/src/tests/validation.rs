@@ -25,7 +25,7 @@ id = "books"
 pillars = ["north", "south"]
 "#;
 
-fn repository() -> Repository {
+pub(super) fn repository() -> Repository {
     Repository::from_toml_str(SETTINGS, "repository.toml").unwrap()
 }
 

@@ -86,7 +86,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ),
     (
         "an event handler that panics breaks nothing",
-        "shown over the real client: cases u49",
+        "shown over the real client: u49",
     ),
     (
         "blocking calls return once the last event is out",

@@ -122,7 +122,8 @@ pub(crate) struct Put<'a> {
     pub(crate) address: String,
 }
 
-async fn connect(site: &Site, id: &str) -> (Arc<Repository>, Bus) {
+/// A site's settings, and a connection of this name.
+pub(crate) async fn connect(site: &Site, id: &str) -> (Arc<Repository>, Bus) {
     let repository = pillarbox_settings::load_repository(&site.part("client"));
     let options = StompOptions::new(format!("127.0.0.1:{}", site.bus_port));
     let connect = ConnectOptions {
