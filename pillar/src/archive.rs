@@ -34,7 +34,7 @@
 //! claim -> (is it in the index?) -> receive -> write* -> finish -> (checksums) -> publish -> (index)
 //! claim -> (is it in the index?) -> receive_version -> write* -> finish -> (checksums) -> stage
 //!       -> (open operation) -> replace -> (index)
-//! claim -> (is it in the index?) -> (open operation) -> remove -> (index) -> finish
+//! claim -> (is it in the index?) -> (open operation) -> remove -> (index)
 //! ```
 //!
 //! The [`Claim`] travels along, so that between the look into the index and the commit nobody else
@@ -324,8 +324,8 @@ impl Archive {
         blocking(move || staged.place(&inner.folders, Leftover::Supersede)).await
     }
 
-    /// Takes a file away from its place; it keeps a name in `retainDir`. When this returns that will outlast a
-    /// power cut.
+    /// Takes a file away from its place, and the folders that are empty without it; it keeps a name in `retainDir`.
+    /// When this returns that will outlast a power cut.
     ///
     /// Not cancel-safe: if the future is dropped, the file may be taken away nevertheless.
     ///
@@ -334,13 +334,6 @@ impl Archive {
     pub async fn remove(&self, claim: Claim) -> Result<Removed, ArchiveError> {
         let inner = Arc::clone(&self.0);
         blocking(move || claim.remove(&inner.folders)).await
-    }
-
-    /// Removes the folders that are empty without a removed file, once the index has no row of it.
-    pub async fn finish(&self, removed: Removed) {
-        let inner = Arc::clone(&self.0);
-        // A panic in there has been reported by the task.
-        _ = tokio::task::spawn_blocking(move || removed.claim.prune(&inner.folders)).await;
     }
 
     /// Puts a removed file back, whose row the index is certain to have still. That it can't be put back is logged.

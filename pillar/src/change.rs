@@ -64,12 +64,7 @@ async fn conclude(
         ..
     } = operation.key.clone();
     match commit(&context.index, operation).await {
-        Ok(response) => {
-            if let Changed::Removed(removed) = changed {
-                context.archive.finish(removed).await;
-            }
-            Ok(response)
-        }
+        Ok(response) => Ok(response),
         Err(failure) => {
             // After any other failure the row may be written all the same: the next change of the file finds out.
             if failure.wrote_nothing() {

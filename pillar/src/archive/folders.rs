@@ -65,9 +65,12 @@ impl Folders {
     pub(super) fn prune(&self, root: &Path, place: &Path) {
         let mut lasting = self.lock();
         for dir in chain(root, place).into_iter().rev() {
-            // Fails if something is in it.
-            if fs::remove_dir(dir).is_err() {
-                return;
+            match fs::remove_dir(dir) {
+                Ok(()) => {}
+                // Whoever was at it before did not get further.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                // Something is in it.
+                Err(_) => return,
             }
             lasting.remove(dir);
         }
@@ -111,6 +114,10 @@ mod tests {
         assert!(root.join("a").is_dir());
         assert!(!root.join("a/b").exists());
         assert_eq!(folders.lock().len(), 1);
+        // A crash had come after the inner one was removed.
+        fs::remove_file(root.join("a/x")).unwrap();
+        folders.prune(root, &place);
+        assert!(!root.join("a").exists());
     }
 
     #[test]

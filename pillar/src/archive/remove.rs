@@ -13,7 +13,7 @@ use super::{
 use crate::digests::Checksums;
 
 impl Claim {
-    /// Takes the file away from its place. Blocks.
+    /// Takes the file away from its place, and the folders that are empty without it. Blocks.
     pub(super) fn remove(self, folders: &Folders) -> Result<Removed, ArchiveError> {
         let standing = self.standing()?;
         if standing.is_empty() {
@@ -24,6 +24,7 @@ impl Claim {
         for shelf in standing.iter().rev() {
             superseded.push(shelf.clear(&self.id, folders)?);
         }
+        self.prune(folders);
         Ok(Removed {
             claim: self,
             superseded,
@@ -127,7 +128,7 @@ impl Claim {
     }
 
     /// Removes the folders that are empty without the file.
-    pub(super) fn prune(&self, folders: &Folders) {
+    fn prune(&self, folders: &Folders) {
         if self.id.is_in_folder() {
             for shelf in &self.collection.shelves {
                 folders.prune(&shelf.folders, &shelf.place(&self.id));

@@ -116,7 +116,7 @@ impl Stage {
         ));
         self.north.kill();
         let left = fs::read(self.place(file)).ok();
-        self.north = self.site.start("north");
+        self.north = self.site.start_again("north");
         let answer = self.peer.end_of(&conversation);
         assert_eq!(answer.code(), "OPERATION_COMPLETED", "{}", answer.xml);
         self.done += 1;

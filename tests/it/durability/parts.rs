@@ -39,7 +39,7 @@ fn put_and_kill(site: &Site, part: &str, mut running: Running, seed: u64, puts: 
         client.wait_for_error(event);
         pause(Duration::from_micros(random.below(LATEST_MICROSECONDS)));
         running.kill();
-        running = site.start(part);
+        running = site.start_again(part);
         client.wait_for_success();
         println!("seed {seed}, {name}: killed after {event}");
         let listed = process::until_success("all pillars are back", || {

@@ -151,6 +151,11 @@ impl Running {
         Self::start([OsStr::new("node"), OsStr::new("-s"), settings.as_os_str()])
     }
 
+    /// Whether it says that it is ready; it may end instead.
+    pub(crate) fn gets_ready(&mut self) -> bool {
+        self.output.next_with("ready").is_some()
+    }
+
     /// `up` in this directory, once it says that it is ready.
     #[track_caller]
     pub(crate) fn up(directory: &Path) -> Self {

@@ -13,7 +13,7 @@ use std::{
     },
 };
 
-use super::process;
+use super::{process, until};
 
 /// A port on which nobody listens, and which the system gives to no outgoing connection: a server that is killed
 /// must get it again.
@@ -232,6 +232,19 @@ public_url = "http://127.0.0.1:{port}/"
     /// Starts a part and waits until it is ready.
     pub(crate) fn start(&self, name: &str) -> process::Running {
         process::Running::node(&self.part(name))
+    }
+
+    /// The same for a part that was killed: the bus may not have noticed yet that its connection is gone, and
+    /// refuse the second one.
+    pub(crate) fn start_again(&self, name: &str) -> process::Running {
+        let mut again = None;
+        until("the part is up again", || {
+            let mut part = process::Running::starting_node(&self.part(name));
+            let ready = part.gets_ready();
+            again = Some(part);
+            ready
+        });
+        again.expect("the last one is ready")
     }
 
     /// A client command in the site's directory, with the client's settings.
