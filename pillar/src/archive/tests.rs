@@ -362,7 +362,7 @@ async fn start_up_removes_temporary_files_and_nothing_else() {
     let dir = tempfile::tempdir().unwrap();
     put(&open(&dir), "a/b", P7, Leftover::Refuse).await.unwrap();
     let temp = dir.path().join("books/tmpDir");
-    let half = TempFile::create(&temp).unwrap();
+    let half = disk::TempFile::create(&temp).unwrap();
     half.keep();
     fs::write(
         dir.path().join("books/fileDir/.probe"),
