@@ -1,9 +1,11 @@
-//! GetFile: an archived file is delivered to the address that the client names.
+//! GetFile: an archived file, or a part of it, is delivered to the address that the client names.
+
+use std::num::NonZeroU64;
 
 use pillarbox_messages::{
-    ChecksumData, CollectionId, FileAction, GetFileFinalResponse, GetFileProgressResponse,
-    GetFileRequest, IdentifyPillarsForGetFileRequest, IdentifyPillarsForGetFileResponse, Message,
-    ResponseCode,
+    ChecksumData, CollectionId, FileAction, FilePart, GetFileFinalResponse,
+    GetFileProgressResponse, GetFileRequest, IdentifyPillarsForGetFileRequest,
+    IdentifyPillarsForGetFileResponse, Message, ResponseCode,
 };
 
 use super::{Checked, Handler, Origin};
@@ -41,6 +43,38 @@ pub(super) struct Accepted {
     collection: CollectionId,
     stored: StoredFile,
     checksum: Option<ChecksumData>,
+    part: Option<Part>,
+}
+
+/// Bytes of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Part {
+    offset: u64,
+    length: NonZeroU64,
+}
+
+impl Part {
+    /// The bytes that a file of this size has of a part, as HTTP's ranges are understood (RFC 9110, 14.1.2): one
+    /// that begins in the file ends with it at the latest. A part that has no bytes can't have been meant.
+    fn of(asked: &FilePart, size: u64) -> Result<Self, Refusal> {
+        let FilePart {
+            part_offset: offset,
+            part_length: wanted,
+        } = *asked;
+        let length = NonZeroU64::new(wanted.min(size.saturating_sub(offset)));
+        let refused = || {
+            Refusal::rejection(
+                ResponseCode::RequestNotUnderstoodFailure,
+                format!(
+                    "the file has {size} bytes, and none in a part of {wanted} from {offset} on"
+                ),
+            )
+        };
+        Ok(Self {
+            offset,
+            length: length.ok_or_else(refused)?,
+        })
+    }
 }
 
 impl Handler for GetFile {
@@ -55,20 +89,19 @@ impl Handler for GetFile {
         checks::pillar(context, request.pillar_id.as_ref())?;
         checks::file_id(context, &request.file_id)?;
         let row = checks::known(context, collection, &request.file_id).await?;
-        if request.file_part.is_some() {
-            return Err(Refusal::rejection(
-                ResponseCode::RequestNotSupported,
-                "the pillar delivers whole files only",
-            ));
-        }
         checks::address(context, &request.file_address)?;
         let Some(stored) = context.open_known(collection, &row).await? else {
             return Err(Refusal::not_found().with_detail("the file is gone from the disk"));
         };
+        let asked = request.file_part.as_ref();
+        let part = asked
+            .map(|asked| Part::of(asked, stored.size))
+            .transpose()?;
         Ok(Checked::Accepted(Accepted {
             collection: collection.clone(),
             stored,
             checksum: checksum_of_opened(context, collection, &row).await?,
+            part,
         }))
     }
 
@@ -92,19 +125,12 @@ impl Handler for GetFile {
         request: &GetFileRequest,
         found: Accepted,
     ) -> Result<Message, Refusal> {
-        let StoredFile { file, .. } = found.stored;
-        context
-            .exchange
-            .put_open_file(&request.file_address, file)
-            .await?;
+        let info = deliver(context, &request.file_address, found.stored, found.part).await?;
         let entry = AuditEntry {
-            file_id: request.file_id.clone(),
-            actor: request.header.from.clone(),
             action: FileAction::GetFile,
-            info: Some("file delivered".to_owned()),
-            operation_id: Some(request.header.correlation_id.clone()),
-            certificate_id: origin.certificate.clone(),
+            info: Some(info),
             audit_trail_information: request.audit_trail_information.clone(),
+            ..origin.event(&request.header, &request.file_id)
         };
         context.index.append(&found.collection, entry).await?;
         Ok(GetFileFinalResponse {
@@ -129,4 +155,29 @@ async fn checksum_of_opened(
     let settled = context.index.settled(collection, &row.file_id).await?;
     let same = settled.filter(|now| now.modified_ms == row.modified_ms);
     Ok(same.map(|now| context.observed(&now)))
+}
+
+/// Gives what the audit trail says of it.
+async fn deliver(
+    context: &Context,
+    address: &str,
+    stored: StoredFile,
+    part: Option<Part>,
+) -> Result<String, Refusal> {
+    let StoredFile { file, size } = stored;
+    let exchange = &context.exchange;
+    match part {
+        None => {
+            exchange.put_open_file(address, file).await?;
+            Ok("file delivered".to_owned())
+        }
+        Some(Part { offset, length }) => {
+            exchange
+                .put_open_part(address, file, offset, length)
+                .await?;
+            Ok(format!(
+                "part of the file delivered: {length} bytes from {offset} on, of {size}"
+            ))
+        }
+    }
 }

@@ -21,7 +21,7 @@ use pillarbox_exchange::{
 };
 use pillarbox_messages::{
     AlarmCode, ChecksumData, ChecksumSpec, ChecksumType, CorrelationId, DeleteFileRequest,
-    FileAction, FileId, FileIds, GetFileRequest, Header, HexBinary,
+    FileAction, FileId, FileIds, FilePart, GetFileRequest, Header, HexBinary,
     IdentifyPillarsForGetFileRequest, IdentifyPillarsForPutFileRequest, PutFileRequest,
     ReplaceFileRequest, ResponseCode, Timestamp, clock::SystemClock,
 };
@@ -222,6 +222,15 @@ impl Site {
             file_part: None,
             file_address: address.to_owned(),
         }
+    }
+
+    fn part_request(&self, id: &str, address: &str, offset: u64, length: u64) -> GetFileRequest {
+        let mut request = self.get_request(id, address);
+        request.file_part = Some(FilePart {
+            part_offset: offset,
+            part_length: length,
+        });
+        request
     }
 
     fn identify_get(&self, id: &str) -> IdentifyPillarsForGetFileRequest {

@@ -7,7 +7,7 @@ mod source;
 
 use std::{
     fs::File,
-    io::{self, Seek},
+    io::{self, Seek, SeekFrom},
     num::NonZeroU64,
     path::{Path, PathBuf},
     sync::Arc,
@@ -125,7 +125,7 @@ impl ExchangeClient {
         let file = disk::blocking(move || File::open(path))
             .await
             .map_err(|error| ExchangeError::local(reading.clone(), error))?;
-        self.send_file(address, file, reading).await
+        self.send_file(address, file, None, reading).await
     }
 
     /// Sends an open file, from its beginning. Otherwise as [`Self::put_file`].
@@ -134,7 +134,24 @@ impl ExchangeClient {
     /// As [`Self::put_file`].
     pub async fn put_open_file(&self, address: &str, file: File) -> Result<u64, ExchangeError> {
         self.rules.check(address)?;
-        self.send_file(address, file, "reading the file to send".to_owned())
+        self.send_file(address, file, None, READING.to_owned())
+            .await
+    }
+
+    /// Sends `length` bytes of an open file, from `offset` (in bytes) on. Otherwise as [`Self::put_file`].
+    ///
+    /// # Errors
+    /// As [`Self::put_file`]; also if the file has not so many bytes there.
+    pub async fn put_open_part(
+        &self,
+        address: &str,
+        file: File,
+        offset: u64,
+        length: NonZeroU64,
+    ) -> Result<u64, ExchangeError> {
+        self.rules.check(address)?;
+        let part = Some(Part { offset, length });
+        self.send_file(address, file, part, READING.to_owned())
             .await
     }
 
@@ -191,10 +208,11 @@ impl ExchangeClient {
         &self,
         address: &str,
         mut file: File,
+        part: Option<Part>,
         reading: String,
     ) -> Result<u64, ExchangeError> {
         let opened = disk::blocking(move || {
-            file.rewind()?;
+            file.seek(SeekFrom::Start(part.map_or(0, |part| part.offset)))?;
             let metadata = file.metadata()?;
             if !metadata.is_file() {
                 return Err(io::Error::new(
@@ -202,7 +220,9 @@ impl ExchangeClient {
                     "it isn't a file",
                 ));
             }
-            Ok((file, metadata.len()))
+            // A file that ends before its part does is found out while it is read.
+            let length = part.map_or(metadata.len(), |part| part.length.get());
+            Ok((file, length))
         });
         let (file, length) = opened
             .await
@@ -232,6 +252,8 @@ impl ExchangeClient {
         }
     }
 }
+
+const READING: &str = "reading the file to send";
 
 /// A part of a file, in bytes.
 #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,4 @@
-use pillarbox_messages::{FilePart, PutFileFinalResponse};
+use pillarbox_messages::PutFileFinalResponse;
 
 use super::*;
 use crate::archive::tests::full::Mounted;
@@ -170,13 +170,6 @@ async fn a_file_is_delivered() {
     assert_eq!(progress.file_size, Some(3));
     assert_eq!(site.delivered(&address).await, b"one");
 
-    let mut part = site.get_request("a.tif", &address);
-    part.file_part = Some(FilePart {
-        part_offset: 0,
-        part_length: 1,
-    });
-    let code = site.refused(part).await;
-    assert_eq!(code, ResponseCode::RequestNotSupported);
     let elsewhere = site.get_request("a.tif", "http://127.0.0.2:80/a");
     assert_eq!(site.refused(elsewhere).await, NOT_UNDERSTOOD);
     let dead = site
@@ -190,6 +183,78 @@ async fn a_file_is_delivered() {
         .await
         .unwrap();
     assert_eq!(trail.len(), 2);
+}
+
+#[tokio::test]
+async fn of_a_file_exactly_the_bytes_of_a_part_are_delivered() {
+    let mut site = Site::open().await;
+    let content: Vec<u8> = (0..1024_u32).map(|it| (it % 251) as u8).collect();
+    site.put("a.tif", &content).await;
+    // Beginning, middle, end, all; and what would go on behind the end is cut off there, never filled up.
+    let parts = [
+        (0, 1, 0..1),
+        (100, 50, 100..150),
+        (1023, 1, 1023..1024),
+        (0, 1024, 0..1024),
+        (1000, 100, 1000..1024),
+        (1, u64::MAX, 1..1024),
+    ];
+    for (offset, length, expected) in parts {
+        let address = site.server.offers().address_for("fetched");
+        let request = site.part_request("a.tif", &address, offset, length);
+        let asked = request.file_part.clone();
+        let answers = site.ask(request).await;
+        assert_eq!(codes(&answers), [ACCEPTED, COMPLETED], "{offset} {length}");
+        let [
+            Message::GetFileProgressResponse(progress),
+            Message::GetFileFinalResponse(last),
+        ] = &answers[..]
+        else {
+            panic!("{answers:?}")
+        };
+        assert_eq!((&progress.file_part, &last.file_part), (&asked, &asked));
+        assert_eq!(progress.file_size, Some(1024));
+        assert_eq!(site.delivered(&address).await, content[expected]);
+    }
+    let trail = site.trail().await;
+    let (action, info) = &trail[5];
+    assert_eq!(*action, FileAction::GetFile);
+    assert_eq!(
+        info,
+        "part of the file delivered: 24 bytes from 1000 on, of 1024"
+    );
+}
+
+#[tokio::test]
+async fn a_part_without_bytes_is_refused_with_the_numbers() {
+    let mut site = Site::open().await;
+    site.put("a.tif", b"one").await;
+    site.put("empty.tif", b"").await;
+    let cases = [
+        ("a.tif", 3, 1),
+        ("a.tif", u64::MAX, u64::MAX),
+        ("a.tif", 0, 0),
+        ("empty.tif", 0, 1),
+    ];
+    for (id, offset, length) in cases {
+        let address = site.server.offers().address_for("fetched");
+        let answers = site
+            .ask(site.part_request(id, &address, offset, length))
+            .await;
+        assert_eq!(codes(&answers), [NOT_UNDERSTOOD], "{id} {offset} {length}");
+        let text = answers[0]
+            .response_info()
+            .unwrap()
+            .response_text
+            .clone()
+            .unwrap();
+        assert!(
+            text.contains(&format!("a part of {length} from {offset} on")),
+            "{text}"
+        );
+        site.exchange.get(&address).await.unwrap_err();
+    }
+    assert_eq!(site.trail().await.len(), 2);
 }
 
 #[tokio::test]
