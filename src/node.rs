@@ -14,7 +14,7 @@ use pillarbox_messages::{
     clock::{SharedClock, SystemClock},
 };
 use pillarbox_pillar::{Pillar, PillarError, PillarOptions};
-use pillarbox_settings::{BusUrl, Node, PillarNode, PillarType, Repository};
+use pillarbox_settings::{BusUrl, Node, Repository};
 use thiserror::Error;
 use tokio::{sync::watch, task::JoinSet};
 use tracing::info;
@@ -74,11 +74,6 @@ impl RunningNode {
     pub async fn start(repository: Arc<Repository>, node: &Node) -> Result<Self, NodeError> {
         if !node.plays_a_role() {
             return Err(NodeError::NoRole);
-        }
-        // Found now, rather than when a bus has been waited for.
-        let unsupported = |pillar: &&PillarNode| pillar.pillar_type != PillarType::File;
-        if let Some(pillar) = node.pillars.iter().find(unsupported) {
-            return Err(PillarError::UnsupportedType(pillar.id.clone()).into());
         }
         let data = DataDirectory::open(&node.data)?;
         let clock = SystemClock::shared();

@@ -142,6 +142,7 @@ impl Inner {
 #[derive(Debug)]
 struct CollectionArchive {
     id: CollectionId,
+    /// None where no bytes are kept.
     shelves: Vec<Arc<Shelf>>,
 }
 
@@ -156,6 +157,29 @@ impl Archive {
     pub fn open(options: ArchiveOptions) -> Result<Self, ArchiveError> {
         let space = Space::new(options.minimum_size_left);
         Self::open_with(&options, space)
+    }
+
+    /// An archive that keeps no bytes: the files that it receives are hashed and dropped, every one fits, and what
+    /// is known about them is the index's alone. Claims are given as ever.
+    #[must_use]
+    pub fn without_bytes(collections: &[CollectionId]) -> Self {
+        let without_bytes = |id: &CollectionId| {
+            let (id, shelves) = (id.clone(), Vec::new());
+            (id.clone(), Arc::new(CollectionArchive { id, shelves }))
+        };
+        Self(Arc::new(Inner {
+            collections: collections.iter().map(without_bytes).collect(),
+            claims: Arc::default(),
+            space: Arc::new(Space::new(0)),
+            folders: Folders::default(),
+            _locks: Vec::new(),
+        }))
+    }
+
+    /// Whether files can be read from it.
+    #[must_use]
+    pub fn keeps_bytes(&self) -> bool {
+        self.0.collections.values().all(|it| it.keeps_bytes())
     }
 
     fn open_with(options: &ArchiveOptions, space: Space) -> Result<Self, ArchiveError> {
@@ -207,6 +231,9 @@ impl Archive {
         size: u64,
     ) -> Result<(), ArchiveError> {
         let collection = self.collection(collection)?;
+        if !collection.keeps_bytes() {
+            return Ok(());
+        }
         for shelf in &collection.shelves {
             shelf.admits(id, Leftover::Replace)?;
         }
@@ -282,11 +309,25 @@ impl Archive {
         specs: Vec<Spec>,
     ) -> Result<IncomingFile, ArchiveError> {
         let collection = &claim.collection;
-        let reservation =
-            self.0
-                .space
-                .reserve(&collection.id, &collection.shelves, preferred, announced)?;
+        let reserve = || {
+            let space = &self.0.space;
+            space.reserve(&collection.id, &collection.shelves, preferred, announced)
+        };
+        let reservation = collection.keeps_bytes().then(reserve).transpose()?;
         Ok(IncomingFile::new(claim, reservation, specs))
+    }
+
+    /// Takes a file in on somebody's word: nothing is received. Gives the claim back where bytes are kept.
+    pub(crate) fn believe(
+        &self,
+        claim: Claim,
+        size: u64,
+        checksums: Checksums,
+    ) -> Result<ReceivedFile, Claim> {
+        if claim.collection.keeps_bytes() {
+            return Err(claim);
+        }
+        Ok(ReceivedFile::unseen(claim, size, checksums))
     }
 
     /// Stores a received file. When this returns the file is complete and will outlast a power cut.
@@ -340,6 +381,10 @@ impl Archive {
 }
 
 impl CollectionArchive {
+    fn keeps_bytes(&self) -> bool {
+        !self.shelves.is_empty()
+    }
+
     fn open_file(&self, id: &ArchiveFileId) -> Result<StoredFile, ArchiveError> {
         // Between the looks at two shelves a replace may have moved the file from one to the other.
         for _ in 0..2 {
@@ -400,8 +445,9 @@ pub enum Leftover {
 #[derive(Debug)]
 pub struct Published {
     claim: Claim,
-    shelf: Arc<Shelf>,
-    /// The configured directory that the file was stored in.
+    /// None where no bytes are kept.
+    shelf: Option<Arc<Shelf>>,
+    /// The configured directory that the file was stored in; empty where no bytes are kept.
     pub directory: PathBuf,
     /// Its size in bytes.
     pub size: u64,

@@ -39,7 +39,10 @@ pub(crate) async fn carry_out(
     operation: OpenOperation,
     change: Change,
 ) -> Result<Message, Refusal> {
-    context.index.open_operation(operation.clone()).await?;
+    if context.archive.keeps_bytes() {
+        // Else there is nothing on the disk that the commit could contradict.
+        context.index.open_operation(operation.clone()).await?;
+    }
     let changed = match change {
         Change::Replace(staged) => {
             let replaced = context.archive.replace(*staged).await;

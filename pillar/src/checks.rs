@@ -4,6 +4,7 @@ use pillarbox_messages::{
     ArchiveFileId, ChecksumData, ChecksumSpec, CollectionId, ComponentId, FileId, Header,
     HexBinary, ResponseCode,
 };
+use pillarbox_settings::ChecksumDownload;
 
 use crate::{context::Context, digests::Spec, index::FileRow, refusal::Refusal};
 
@@ -50,25 +51,54 @@ pub(crate) fn file_id(context: &Context, id: &FileId) -> Result<ArchiveFileId, R
     Ok(ArchiveFileId::new(id, pattern)?)
 }
 
-/// A checksum spec that can be computed.
-pub(crate) fn spec(spec: &ChecksumSpec) -> Result<Spec, Refusal> {
-    Ok(Spec::try_from(spec)?)
+/// The request is for a pillar that keeps files.
+pub(crate) fn keeps_files(context: &Context) -> Result<(), Refusal> {
+    if context.archive.keeps_bytes() {
+        return Ok(());
+    }
+    Err(Refusal::rejection(
+        ResponseCode::RequestNotSupported,
+        "the pillar keeps checksums only",
+    ))
+}
+
+/// A checksum spec that can be computed; of a pillar that keeps checksums only, the one that it keeps.
+pub(crate) fn spec(context: &Context, spec: &ChecksumSpec) -> Result<Spec, Refusal> {
+    let computable = Spec::try_from(spec);
+    if context.archive.keeps_bytes() || computable.as_ref() == Ok(&context.default_spec) {
+        return Ok(computable?);
+    }
+    let kept = context.default_spec.checksum_type();
+    Err(Refusal::rejection(
+        ResponseCode::RequestNotSupported,
+        format!("the pillar keeps {} checksums only", kept.as_str()),
+    ))
 }
 
 /// The spec of the checksum that a request asks for, if it asks.
-pub(crate) fn requested_spec(spec: Option<&ChecksumSpec>) -> Result<Option<Spec>, Refusal> {
-    spec.map(self::spec).transpose()
+pub(crate) fn requested_spec(
+    context: &Context,
+    asked: Option<&ChecksumSpec>,
+) -> Result<Option<Spec>, Refusal> {
+    asked.map(|asked| spec(context, asked)).transpose()
+}
+
+/// Whether a new file needs a checksum: as the repository says, and where the pillar has nothing else to go by.
+pub(crate) fn requires_new_checksum(context: &Context) -> bool {
+    context.component.repository().require.checksum_for_new_file
+        || context.settings.download == ChecksumDownload::Never
 }
 
 /// The spec and value of a checksum that a request gives; `missing` is refused where `required`.
 pub(crate) fn given_checksum(
+    context: &Context,
     given: Option<&ChecksumData>,
     required: bool,
     missing: ResponseCode,
 ) -> Result<Option<(Spec, HexBinary)>, Refusal> {
     match given {
         Some(data) => Ok(Some((
-            spec(&data.checksum_spec)?,
+            spec(context, &data.checksum_spec)?,
             data.checksum_value.clone(),
         ))),
         None if required => {

@@ -2,9 +2,11 @@
 
 use pillarbox_exchange::Download;
 use pillarbox_messages::{HexBinary, ResponseCode};
+use pillarbox_settings::ChecksumDownload;
 
 use crate::{
     archive::{Archive, ArchiveError, Claim, IncomingFile, ReceivedFile},
+    checks,
     context::Context,
     digests::{Checksums, Spec},
     refusal::Refusal,
@@ -34,6 +36,10 @@ impl Offer<'_> {
         claim: Claim,
         receive: Receive,
     ) -> Result<ReceivedFile, Refusal> {
+        let claim = match self.believe(context, claim)? {
+            Ok(believed) => return Ok(believed),
+            Err(claim) => claim,
+        };
         let received = self.download(context, claim, receive).await?;
         match self.judge(&received) {
             Ok(()) => Ok(received),
@@ -42,6 +48,26 @@ impl Offer<'_> {
                 Err(refusal)
             }
         }
+    }
+
+    /// Takes the requester's word for the file, if the pillar is set to; gives the claim back if not.
+    fn believe(
+        &self,
+        context: &Context,
+        claim: Claim,
+    ) -> Result<Result<ReceivedFile, Claim>, Refusal> {
+        let Some((spec, value)) = self.given.filter(|_| believes(context)) else {
+            return Ok(Err(claim));
+        };
+        let checksums = Checksums::given(spec, value).ok_or_else(|| {
+            let kind = spec.checksum_type().as_str();
+            Refusal::illegal_operation(
+                ResponseCode::NewFileChecksumFailure,
+                format!("the given checksum {value} is none of type {kind}"),
+            )
+        })?;
+        let size = self.size.unwrap_or(0);
+        Ok(context.archive.believe(claim, size, checksums))
     }
 
     async fn download(
@@ -110,6 +136,23 @@ impl Offer<'_> {
             format!("the received file has the checksum {computed}, announced was {expected}"),
         ))
     }
+}
+
+/// Whether a checksum is as good as the file.
+fn believes(context: &Context) -> bool {
+    !context.archive.keeps_bytes() && context.settings.download != ChecksumDownload::Always
+}
+
+/// The address of an offered file, if it is going to be fetched, is one that this node may use.
+pub(crate) fn address(
+    context: &Context,
+    address: &str,
+    given: Option<&(Spec, HexBinary)>,
+) -> Result<(), Refusal> {
+    if given.is_some() && believes(context) {
+        return Ok(());
+    }
+    checks::address(context, address)
 }
 
 /// The announced size. 0 is sent for "unknown" by many clients.

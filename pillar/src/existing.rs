@@ -21,11 +21,19 @@ pub(crate) struct Existing {
 
 impl Existing {
     /// Opens it. One that is gone from the disk is as unknown as one that never was there.
-    pub(crate) async fn open(&self, context: &Context) -> Result<StoredFile, Refusal> {
+    async fn open(&self, context: &Context) -> Result<StoredFile, Refusal> {
         let opened = context.open_claimed(&self.claim, &self.collection, &self.row);
         opened
             .await?
             .ok_or_else(|| Refusal::not_found().with_detail("the file is gone from the disk"))
+    }
+
+    /// It is on the disk, where bytes are kept.
+    pub(crate) async fn be_there(&self, context: &Context) -> Result<(), Refusal> {
+        if context.archive.keeps_bytes() {
+            self.open(context).await?;
+        }
+        Ok(())
     }
 
     /// Its checksum by `spec`: the observed one if that is in the index, others from the disk.
@@ -44,12 +52,15 @@ impl Existing {
         })
     }
 
-    /// Its checksum as the bytes on the disk have it now.
+    /// Its checksum as the bytes on the disk have it now; where none are kept, the observed one is all there is.
     pub(crate) async fn checksum_on_disk(
         &self,
         context: &Context,
         spec: &Spec,
     ) -> Result<HexBinary, Refusal> {
+        if !context.archive.keeps_bytes() {
+            return Ok(self.row.observed.clone());
+        }
         let stored = self.open(context).await?;
         disk_checksum::of_opened(stored.file, &self.row.file_id, spec).await
     }

@@ -16,7 +16,7 @@ use std::future::Future;
 
 use pillarbox_component::{Received, alarms::FailureKind};
 use pillarbox_messages::{
-    CollectionId, ComponentId, FileAction, FileId, Header, Message, Operation,
+    ChecksumSpec, CollectionId, ComponentId, FileAction, FileId, Header, Message, Operation,
 };
 
 use crate::{
@@ -177,7 +177,7 @@ pub(crate) async fn identify(context: &Context, request: &Message) -> Option<Ans
     };
     match result {
         Ok(message) => Some(Answer {
-            message,
+            message: with_kept_spec(context, message),
             refusal: None,
         }),
         Err(refusal) => refuse(context, request, refusal, |_, _| {}),
@@ -242,7 +242,8 @@ async fn run<H: Handler>(
     let result = match H::check(context, request).await {
         Ok(Checked::Done(message)) => Ok(*message),
         Ok(Checked::Accepted(accepted)) => {
-            let told = progress.send(H::progress(context, request, &accepted));
+            let message = H::progress(context, request, &accepted);
+            let told = progress.send(with_kept_spec(context, message));
             // On its way first, but nothing waits until the bus has it.
             let performed = H::perform(context, origin, request, accepted);
             tokio::join!(told, performed).1
@@ -251,7 +252,7 @@ async fn run<H: Handler>(
     };
     match result {
         Ok(message) => Some(Answer {
-            message,
+            message: with_kept_spec(context, message),
             refusal: None,
         }),
         Err(refusal) => {
@@ -290,9 +291,30 @@ fn refuse(
     let mut message = context.refuse(request, code, &refusal.answer)?;
     amend(&refusal, &mut message);
     Some(Answer {
-        message,
+        message: with_kept_spec(context, message),
         refusal: Some(refusal),
     })
+}
+
+/// A pillar that keeps checksums only says of which spec, wherever a response has a place for it
+/// (`PillarChecksumSpec`).
+fn with_kept_spec(context: &Context, mut message: Message) -> Message {
+    if context.archive.keeps_bytes() {
+        return message;
+    }
+    let place = match &mut message {
+        Message::IdentifyPillarsForPutFileResponse(it) => &mut it.pillar_checksum_spec,
+        Message::IdentifyPillarsForReplaceFileResponse(it) => &mut it.pillar_checksum_spec,
+        Message::IdentifyPillarsForDeleteFileResponse(it) => &mut it.pillar_checksum_spec,
+        Message::IdentifyPillarsForGetChecksumsResponse(it) => &mut it.pillar_checksum_spec,
+        Message::PutFileProgressResponse(it) => &mut it.pillar_checksum_spec,
+        Message::PutFileFinalResponse(it) => &mut it.pillar_checksum_spec,
+        Message::ReplaceFileProgressResponse(it) => &mut it.pillar_checksum_spec,
+        Message::ReplaceFileFinalResponse(it) => &mut it.pillar_checksum_spec,
+        _ => return message,
+    };
+    *place = Some(ChecksumSpec::from(&context.default_spec));
+    message
 }
 
 /// The key under which an operation is remembered.

@@ -41,7 +41,11 @@ pub(crate) async fn look(context: &Context) -> Facts {
         bus,
         directories: context.archive.directories().await,
         oldest: oldest(context).await,
-        max_age: context.settings.max_age_for_checksums,
+        max_age: match context.archive.keeps_bytes() {
+            true => context.settings.max_age_for_checksums,
+            // There is nothing to compute them from again.
+            false => Duration::ZERO,
+        },
         workers: context.workers.statuses(),
     }
 }

@@ -43,7 +43,7 @@ pub(crate) enum Order {
 }
 
 impl Order {
-    const fn time(self, row: &FileRow) -> i64 {
+    pub(crate) const fn time(self, row: &FileRow) -> i64 {
         match self {
             Self::Modified => row.modified_ms,
             Self::Calculated => row.calculated_ms,

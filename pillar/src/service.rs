@@ -57,11 +57,17 @@ pub enum PillarError {
         "pillar '{0}' is in no collection of repository.toml; add it to a collection's pillars"
     )]
     NoCollection(ComponentId),
-    /// Its type can't be played by this version.
+    /// Its index was written by a pillar of the other type.
     #[error(
-        "pillar '{0}': type \"CHECKSUM\" is not supported by this version; set type = \"FILE\""
+        "the index in {} was written by a {kept} pillar; set type = \"{kept}\" in node.toml, or give the pillar \
+         another data directory", path.display()
     )]
-    UnsupportedType(ComponentId),
+    OtherType {
+        /// The pillar's data directory.
+        path: PathBuf,
+        /// The type that it had.
+        kept: &'static str,
+    },
     /// The repository's default checksum can't be computed.
     #[error("the repository's default checksum: {0}")]
     Checksum(#[from] SpecError),
@@ -117,7 +123,7 @@ pub enum PillarError {
     },
 }
 
-/// A running FILE pillar.
+/// A running pillar.
 pub struct Pillar {
     context: Arc<Context>,
     workers: Workers,
@@ -206,6 +212,9 @@ impl Pillar {
 
     fn start_background(&self) {
         let context = &self.context;
+        if !context.archive.keeps_bytes() {
+            return;
+        }
         let recheck = Recheck::new(Arc::clone(context));
         self.background
             .start(recheck, context.settings.recheck, self.report_fault());
@@ -258,9 +267,6 @@ pub(crate) fn open(options: PillarOptions) -> Result<Context, PillarError> {
         clock,
     } = options;
     let id = settings.id.clone();
-    if settings.pillar_type != PillarType::File {
-        return Err(PillarError::UnsupportedType(id));
-    }
     let default_spec = Spec::plain(repository.default_checksum)?;
     let component = Component::new(ComponentOptions {
         zoneless: settings.accept_zoneless,
@@ -288,16 +294,20 @@ pub(crate) fn open(options: PillarOptions) -> Result<Context, PillarError> {
     })?;
     for collection in component.collections() {
         let stored = tokio::runtime::Handle::current().block_on(index.directories(collection))?;
+        check_type(settings.pillar_type, &data, &stored)?;
         check_present(&settings.directories, collection, &stored)?;
     }
     let runtime = tokio::runtime::Handle::current();
     let unexplored = Unexplored::find(&settings, &index, component.collections());
     let unexplored = runtime.block_on(unexplored)?;
-    let archive = Archive::open(ArchiveOptions {
-        directories: settings.directories.clone(),
-        collections: component.collections().to_vec(),
-        minimum_size_left: settings.minimum_size_left,
-    })?;
+    let archive = match settings.pillar_type {
+        PillarType::Checksum => Archive::without_bytes(component.collections()),
+        PillarType::File => Archive::open(ArchiveOptions {
+            directories: settings.directories.clone(),
+            collections: component.collections().to_vec(),
+            minimum_size_left: settings.minimum_size_left,
+        })?,
+    };
     let settler = Settler::new(&archive, &index, &default_spec);
     runtime.block_on(settler.settle_all())?;
     runtime.block_on(unexplored.introduce(&index, component.collections()))?;
@@ -313,6 +323,23 @@ pub(crate) fn open(options: PillarOptions) -> Result<Context, PillarError> {
         workers: Board::default(),
         asked: Asked::default(),
     })
+}
+
+/// Files that a pillar keeps no longer would be listed, and those that it never kept be missed one by one. `stored`
+/// are the directories that files are in; those of a CHECKSUM pillar are in none.
+fn check_type(
+    pillar_type: PillarType,
+    data: &std::path::Path,
+    stored: &[PathBuf],
+) -> Result<(), PillarError> {
+    let in_none = |it: &PathBuf| it.as_os_str().is_empty();
+    let kept = match pillar_type {
+        PillarType::File if stored.iter().any(in_none) => "CHECKSUM",
+        PillarType::Checksum if !stored.iter().all(in_none) => "FILE",
+        _ => return Ok(()),
+    };
+    let path = data.to_owned();
+    Err(PillarError::OtherType { path, kept })
 }
 
 /// The archive that the index speaks of must be there: an empty directory in its place, where a disk is not mounted,

@@ -83,11 +83,6 @@ impl TempFile {
         &self.path
     }
 
-    /// Bytes written so far.
-    pub(super) fn written(&self) -> u64 {
-        self.written
-    }
-
     /// Appends bytes; now and then asks the system to start writing what has come together, so that
     /// the sync at the end finds little left to do.
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), ArchiveError> {

@@ -20,7 +20,8 @@ use crate::digests::{Checksums, Digests, Spec};
 #[derive(Debug)]
 pub struct IncomingFile {
     claim: Claim,
-    reservation: Reservation,
+    /// None where no bytes are kept.
+    reservation: Option<Reservation>,
     specs: Vec<Spec>,
     size: u64,
     bytes: Receiving,
@@ -33,7 +34,7 @@ enum Receiving {
 }
 
 impl IncomingFile {
-    pub(super) fn new(claim: Claim, reservation: Reservation, specs: Vec<Spec>) -> Self {
+    pub(super) fn new(claim: Claim, reservation: Option<Reservation>, specs: Vec<Spec>) -> Self {
         Self {
             claim,
             reservation,
@@ -60,23 +61,34 @@ impl IncomingFile {
         let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         if let Receiving::Held(held) = &mut self.bytes {
             if held.len().saturating_add(bytes.len()) <= HELD_MAX {
-                self.reservation.cover(self.size.saturating_add(length))?;
                 held.extend_from_slice(&bytes);
+                self.cover(self.size.saturating_add(length))?;
                 self.size = self.size.saturating_add(length);
                 return Ok(());
             }
             let held = Bytes::from(std::mem::take(held));
-            let temp = self.reservation.shelf.temp.clone();
+            let temp = self.reservation.as_ref().map(|it| it.shelf.temp.clone());
             let stream = Stream::start(temp, Digests::new(&self.specs));
             self.bytes = Receiving::Streaming(stream);
-            self.reservation.spend(self.size);
+            self.spend(self.size);
             self.stream(held).await?;
         }
-        self.reservation.cover(length)?;
-        self.reservation.spend(length);
+        self.cover(length)?;
+        self.spend(length);
         // Counted first: what is lost on the way is found missing at the end.
         self.size = self.size.saturating_add(length);
         self.stream(bytes).await
+    }
+
+    fn cover(&mut self, bytes: u64) -> Result<(), ArchiveError> {
+        let reservation = self.reservation.as_mut();
+        reservation.map_or(Ok(()), |it| it.cover(bytes))
+    }
+
+    fn spend(&mut self, bytes: u64) {
+        if let Some(reservation) = &mut self.reservation {
+            reservation.spend(bytes);
+        }
     }
 
     async fn stream(&mut self, bytes: Bytes) -> Result<(), ArchiveError> {
@@ -104,12 +116,15 @@ impl IncomingFile {
                 (Content::Held(held), checksums)
             }
             Receiving::Streaming(stream) => {
-                let (temp, checksums) = stream.finish().await?;
-                if temp.written() != size {
-                    tokio::task::spawn_blocking(move || drop(temp));
+                let streamed = stream.finish().await?;
+                if streamed.size != size {
+                    tokio::task::spawn_blocking(move || drop(streamed));
                     return Err(ArchiveError::Interrupted);
                 }
-                (Content::Written(temp), checksums)
+                let Streamed {
+                    temp, checksums, ..
+                } = streamed;
+                (temp.map_or(Content::Unkept, Content::Written), checksums)
             }
         };
         Ok(ReceivedFile {
@@ -133,7 +148,8 @@ impl IncomingFile {
 #[derive(Debug)]
 pub struct ReceivedFile {
     pub(super) claim: Claim,
-    pub(super) reservation: Reservation,
+    /// None where no bytes are kept.
+    pub(super) reservation: Option<Reservation>,
     pub(super) size: u64,
     pub(super) checksums: Checksums,
     pub(super) content: Content,
@@ -144,9 +160,21 @@ pub struct ReceivedFile {
 pub(super) enum Content {
     Held(Vec<u8>),
     Written(TempFile),
+    /// Nowhere.
+    Unkept,
 }
 
 impl ReceivedFile {
+    pub(super) fn unseen(claim: Claim, size: u64, checksums: Checksums) -> Self {
+        Self {
+            claim,
+            reservation: None,
+            size,
+            checksums,
+            content: Content::Unkept,
+        }
+    }
+
     /// Bytes received.
     #[must_use]
     pub fn size(&self) -> u64 {
@@ -168,7 +196,16 @@ impl ReceivedFile {
     }
 }
 
-type Written = Result<(TempFile, Checksums), ArchiveError>;
+/// What became of a stream of bytes.
+#[derive(Debug)]
+struct Streamed {
+    /// None where no bytes are kept.
+    temp: Option<TempFile>,
+    size: u64,
+    checksums: Checksums,
+}
+
+type Written = Result<Streamed, ArchiveError>;
 
 /// The blocking task that writes one file, and the bounded way to it.
 #[derive(Debug)]
@@ -186,9 +223,13 @@ enum Part {
 }
 
 impl Stream {
-    fn start(directory: PathBuf, digests: Digests) -> Self {
+    /// Without a directory no bytes are kept.
+    fn start(directory: Option<PathBuf>, digests: Digests) -> Self {
         let (parts, receiver) = mpsc::channel(PARTS_IN_FLIGHT);
-        let write = move || write_parts(TempFile::create(&directory)?, receiver, digests);
+        let write = move || {
+            let temp = directory.map(|it| TempFile::create(&it)).transpose()?;
+            write_parts(temp, receiver, digests)
+        };
         Self {
             parts,
             task: Some(tokio::task::spawn_blocking(write)),
@@ -229,7 +270,12 @@ impl Stream {
 }
 
 /// Writes, while another thread hashes: neither waits for the other but at the end.
-fn write_parts(mut temp: TempFile, mut parts: mpsc::Receiver<Part>, digests: Digests) -> Written {
+fn write_parts(
+    mut temp: Option<TempFile>,
+    mut parts: mpsc::Receiver<Part>,
+    digests: Digests,
+) -> Written {
+    let mut size: u64 = 0;
     thread::scope(|scope| {
         let (pieces, arriving) = sync_channel(PARTS_IN_FLIGHT);
         let hashing = thread::Builder::new()
@@ -241,12 +287,19 @@ fn write_parts(mut temp: TempFile, mut parts: mpsc::Receiver<Part>, digests: Dig
                 Part::Bytes(bytes) => {
                     // It listens until it has panicked, which shows at the end.
                     _ = pieces.send(bytes.clone());
-                    temp.write(&bytes)?;
+                    size = size.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+                    if let Some(temp) = &mut temp {
+                        temp.write(&bytes)?;
+                    }
                 }
                 Part::End => {
                     drop(pieces);
                     let checksums = hashing.join().map_err(|_| ArchiveError::Interrupted)?;
-                    return Ok((temp, checksums));
+                    return Ok(Streamed {
+                        temp,
+                        size,
+                        checksums,
+                    });
                 }
             }
         }

@@ -12,6 +12,8 @@ use super::{
     incoming::Content,
     retained::Retained,
     shelf::{Occupant, Shelf},
+    space::Reservation,
+    versions::StagedBytes,
 };
 
 impl ReceivedFile {
@@ -24,25 +26,36 @@ impl ReceivedFile {
             checksums,
             content,
         } = self;
+        let bytes = match reservation {
+            Some(reservation) => content.stage(reservation)?,
+            None => None,
+        };
+        let directory = bytes.as_ref().map(|it| it.shelf.directory.clone());
+        Ok(StagedFile {
+            directory: directory.unwrap_or_default(),
+            claim,
+            bytes,
+            size,
+            checksums,
+        })
+    }
+}
+
+impl Content {
+    fn stage(self, reservation: Reservation) -> Result<Option<StagedBytes>, ArchiveError> {
         let shelf = Arc::clone(&reservation.shelf);
-        let temp = match content {
-            Content::Written(temp) => temp,
-            Content::Held(bytes) => {
+        let temp = match self {
+            Self::Written(temp) => temp,
+            Self::Held(bytes) => {
                 let mut temp = TempFile::create(&shelf.temp)?;
                 temp.write(&bytes)?;
                 temp
             }
+            Self::Unkept => return Ok(None),
         };
         drop(reservation);
         temp.sync()?;
-        Ok(StagedFile {
-            directory: shelf.directory.clone(),
-            claim,
-            shelf,
-            size,
-            checksums,
-            temp,
-        })
+        Ok(Some(StagedBytes { shelf, temp }))
     }
 }
 
@@ -56,12 +69,36 @@ impl StagedFile {
         let Self {
             directory,
             claim,
+            bytes,
+            size,
+            checksums,
+        } = self;
+        let shelf = bytes.as_ref().map(|it| Arc::clone(&it.shelf));
+        let superseded = match bytes {
+            Some(bytes) => bytes.place(&claim, folders, leftover)?,
+            None => Vec::new(),
+        };
+        Ok(Published {
+            directory,
+            claim,
             shelf,
             size,
             checksums,
-            temp,
-        } = self;
-        let elsewhere = on_other_shelves(&claim, &shelf, leftover)?;
+            superseded,
+        })
+    }
+}
+
+impl StagedBytes {
+    /// Gives what was replaced.
+    fn place(
+        self,
+        claim: &Claim,
+        folders: &Folders,
+        leftover: Leftover,
+    ) -> Result<Vec<Retained>, ArchiveError> {
+        let Self { shelf, temp } = self;
+        let elsewhere = on_other_shelves(claim, &shelf, leftover)?;
         let placing = Placing {
             shelf: &shelf,
             id: &claim.id,
@@ -72,14 +109,7 @@ impl StagedFile {
         for stale in elsewhere {
             superseded.push(stale.clear(&claim.id, folders)?);
         }
-        Ok(Published {
-            directory,
-            claim,
-            shelf,
-            size,
-            checksums,
-            superseded,
-        })
+        Ok(superseded)
     }
 }
 
@@ -93,6 +123,9 @@ impl Published {
             superseded,
             ..
         } = self;
+        let Some(shelf) = shelf else {
+            return;
+        };
         let place = shelf.place(&claim.id);
         let mut taken_back = restore(&superseded, folders);
         if !superseded

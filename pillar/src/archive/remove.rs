@@ -16,7 +16,7 @@ impl Claim {
     /// Takes the file away from its place, and the folders that are empty without it. Blocks.
     pub(super) fn remove(self, folders: &Folders) -> Result<Removed, ArchiveError> {
         let standing = self.standing()?;
-        if standing.is_empty() {
+        if standing.is_empty() && self.collection.keeps_bytes() {
             return Err(ArchiveError::NotFound(self.id.as_str().into()));
         }
         let mut superseded = Vec::new();

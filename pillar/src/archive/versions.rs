@@ -14,14 +14,20 @@ use crate::digests::{Checksums, Spec};
 #[derive(Debug)]
 pub struct StagedFile {
     pub(super) claim: Claim,
-    pub(super) shelf: Arc<Shelf>,
-    pub(super) temp: TempFile,
-    /// The configured directory that the file will be stored in.
+    /// None where no bytes are kept.
+    pub(super) bytes: Option<StagedBytes>,
+    /// The configured directory that the file will be stored in; empty where no bytes are kept.
     pub directory: PathBuf,
     /// Its size in bytes.
     pub size: u64,
     /// Its checksums, by the specs given to [`Archive::receive_version`].
     pub checksums: Checksums,
+}
+
+#[derive(Debug)]
+pub(super) struct StagedBytes {
+    pub(super) shelf: Arc<Shelf>,
+    pub(super) temp: TempFile,
 }
 
 /// A file that was taken away. Keep it until the index knows: it holds the [`Claim`].

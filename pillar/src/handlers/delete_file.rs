@@ -56,8 +56,9 @@ impl Handler for DeleteFile {
         let collection = checks::collection(context, &request.header)?;
         checks::pillar(context, request.pillar_id.as_ref())?;
         let requested =
-            checks::requested_spec(request.checksum_request_for_existing_file.as_ref())?;
+            checks::requested_spec(context, request.checksum_request_for_existing_file.as_ref())?;
         let given = checks::given_checksum(
+            context,
             request.checksum_data_for_existing_file.as_ref(),
             context
                 .component
@@ -88,7 +89,7 @@ impl Handler for DeleteFile {
             claim,
             row: prior.row.ok_or_else(Refusal::not_found)?,
         };
-        existing.open(context).await?;
+        existing.be_there(context).await?;
         if !existing.matches(context, given.as_ref()).await? {
             return Err(Refusal::illegal_operation(
                 ResponseCode::ExistingFileChecksumFailure,

@@ -26,7 +26,7 @@ pub(super) async fn identify(
     request: &IdentifyPillarsForGetChecksumsRequest,
 ) -> Result<Message, Refusal> {
     let collection = checks::collection(context, &request.header)?;
-    checks::requested_spec(request.checksum_request_for_existing_file.as_ref())?;
+    checks::requested_spec(context, request.checksum_request_for_existing_file.as_ref())?;
     if let FileIds::File(id) = &request.file_ids {
         checks::file_id(context, id)?;
         checks::known(context, collection, id).await?;
@@ -64,8 +64,9 @@ impl Handler for GetChecksums {
     ) -> Result<Checked<Accepted>, Refusal> {
         let collection = checks::collection(context, &request.header)?;
         checks::pillar(context, request.pillar_id.as_ref())?;
-        let spec = checks::requested_spec(request.checksum_request_for_existing_file.as_ref())?
-            .unwrap_or_else(|| context.default_spec.clone());
+        let spec =
+            checks::requested_spec(context, request.checksum_request_for_existing_file.as_ref())?
+                .unwrap_or_else(|| context.default_spec.clone());
         let interval = Interval::new(
             request.min_timestamp.as_ref(),
             request.max_timestamp.as_ref(),

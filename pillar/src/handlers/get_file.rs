@@ -22,6 +22,7 @@ pub(super) async fn identify(
     context: &Context,
     request: &IdentifyPillarsForGetFileRequest,
 ) -> Result<Message, Refusal> {
+    checks::keeps_files(context)?;
     let collection = checks::collection(context, &request.header)?;
     checks::file_id(context, &request.file_id)?;
     checks::known(context, collection, &request.file_id).await?;
@@ -88,6 +89,7 @@ impl Handler for GetFile {
         let collection = checks::collection(context, &request.header)?;
         checks::pillar(context, request.pillar_id.as_ref())?;
         checks::file_id(context, &request.file_id)?;
+        checks::keeps_files(context)?;
         let row = checks::known(context, collection, &request.file_id).await?;
         checks::address(context, &request.file_address)?;
         let Some(stored) = context.open_known(collection, &row).await? else {

@@ -60,7 +60,7 @@ impl Handler for GetFileIds {
             collection,
             &request.file_ids,
             interval,
-            Order::Modified,
+            order(context),
             limit,
         );
         Ok(Checked::Accepted(listing.await?))
@@ -108,7 +108,7 @@ impl Handler for GetFileIds {
 async fn inline(context: &Context, listing: &mut Listing) -> Result<Vec<FileIdsDataItem>, Refusal> {
     let mut items = Vec::new();
     while let Some(row) = listing.next_inline(context).await? {
-        items.push(item(&row));
+        items.push(item(context, &row));
     }
     Ok(items)
 }
@@ -123,16 +123,27 @@ async fn deliver(context: &Context, listing: &mut Listing, address: &str) -> Res
     )
     .map_err(result_document::failed)?;
     while let Some(row) = listing.next(context).await? {
-        writer.item(&item(&row)).map_err(result_document::failed)?;
+        writer
+            .item(&item(context, &row))
+            .map_err(result_document::failed)?;
     }
     writer.finish().map_err(result_document::failed)?;
     document.send(context, address).await
 }
 
-fn item(row: &FileRow) -> FileIdsDataItem {
+/// What a pillar that keeps checksums only knows best is when it computed them.
+fn order(context: &Context) -> Order {
+    if context.archive.keeps_bytes() {
+        Order::Modified
+    } else {
+        Order::Calculated
+    }
+}
+
+fn item(context: &Context, row: &FileRow) -> FileIdsDataItem {
     FileIdsDataItem {
         file_id: row.file_id.clone(),
-        last_modification_time: Timestamp::from_millis(row.modified_ms),
-        file_size: Some(row.size),
+        last_modification_time: Timestamp::from_millis(order(context).time(row)),
+        file_size: context.archive.keeps_bytes().then_some(row.size),
     }
 }

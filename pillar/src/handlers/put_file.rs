@@ -78,11 +78,13 @@ impl Handler for PutFile {
         let collection = checks::collection(context, &request.header)?;
         checks::pillar(context, request.pillar_id.as_ref())?;
         let given = checks::given_checksum(
+            context,
             request.checksum_data_for_new_file.as_ref(),
-            context.component.repository().require.checksum_for_new_file,
+            checks::requires_new_checksum(context),
             ResponseCode::NewFileChecksumFailure,
         )?;
-        let requested = checks::requested_spec(request.checksum_request_for_new_file.as_ref())?;
+        let requested =
+            checks::requested_spec(context, request.checksum_request_for_new_file.as_ref())?;
         let file = checks::file_id(context, &request.file_id)?;
         // From here on nobody else can store the file before we do.
         let claim = context.archive.claim_in_turn(collection, &file).await?;
@@ -110,7 +112,7 @@ impl Handler for PutFile {
         context
             .archive
             .check(collection, &file, request.file_size.unwrap_or(0))?;
-        checks::address(context, &request.file_address)?;
+        download::address(context, &request.file_address, given.as_ref())?;
         Ok(Checked::Accepted(Accepted {
             collection: collection.clone(),
             claim,

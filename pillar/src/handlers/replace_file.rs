@@ -65,17 +65,23 @@ impl Specs {
         let require = &context.component.repository().require;
         Ok(Self {
             requested_old: checks::requested_spec(
+                context,
                 request.checksum_request_for_existing_file.as_ref(),
             )?,
-            requested_new: checks::requested_spec(request.checksum_request_for_new_file.as_ref())?,
+            requested_new: checks::requested_spec(
+                context,
+                request.checksum_request_for_new_file.as_ref(),
+            )?,
             given_old: checks::given_checksum(
+                context,
                 request.checksum_data_for_existing_file.as_ref(),
                 require.checksum_for_destructive,
                 ResponseCode::ExistingFileChecksumFailure,
             )?,
             given_new: checks::given_checksum(
+                context,
                 request.checksum_data_for_new_file.as_ref(),
-                require.checksum_for_new_file,
+                checks::requires_new_checksum(context),
                 ResponseCode::NewFileChecksumFailure,
             )?,
         })
@@ -112,11 +118,11 @@ impl Handler for ReplaceFile {
             .archive
             .check(collection, &file, request.file_size)?;
         let specs = Specs::check(context, request)?;
-        existing.open(context).await?;
+        existing.be_there(context).await?;
         if !existing.matches(context, specs.given_old.as_ref()).await? {
             return already_there(context, request, &existing, &specs).await;
         }
-        checks::address(context, &request.file_address)?;
+        download::address(context, &request.file_address, specs.given_new.as_ref())?;
         Ok(Checked::Accepted(Accepted { existing, specs }))
     }
 
@@ -218,7 +224,9 @@ async fn already_there(
     specs: &Specs,
 ) -> Result<Checked<Accepted>, Refusal> {
     let size = announced_size(Some(request.file_size));
-    let same_size = size.is_none_or(|size| size == existing.row.size);
+    // A pillar that keeps checksums only may never have seen a size.
+    let same_size =
+        size.is_none_or(|size| size == existing.row.size) || !context.archive.keeps_bytes();
     let same = match &specs.given_new {
         Some((spec, value)) if same_size => {
             existing.checksum_on_disk(context, spec).await? == *value

@@ -9,6 +9,7 @@ mod running;
 mod settling;
 mod status;
 mod storing;
+mod sums;
 mod trails;
 mod unverified;
 

@@ -131,18 +131,6 @@ fn what_this_version_cannot_honor_is_refused() {
 }
 
 #[test]
-fn a_checksum_pillar_is_refused_before_anything_starts() {
-    let desk = Desk::new();
-    let pillar = "[[pillars]]\nid = \"north\"\ntype = \"CHECKSUM\"\n";
-    desk.write("node.toml", &format!("data = \"var\"\n{pillar}"));
-    let settings = desk.path("settings").into_os_string();
-    desk.refuses_exactly(
-        ["node".into(), "-s".into(), settings],
-        &["CHECKSUM", "FILE"],
-    );
-}
-
-#[test]
 fn pillars_that_the_repository_does_not_know() {
     let desk = Desk::new();
     let pillar = "[[pillars]]\nid = \"nroth\"\ntype = \"FILE\"\ndirectories = [\"archive\"]\n";

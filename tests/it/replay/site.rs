@@ -13,7 +13,7 @@ use pillarbox_exchange::{
     AddressPolicy, ClientOptions, ExchangeClient, ExchangeServer, ServerOptions,
 };
 use pillarbox_messages::{Destination, clock::SystemClock};
-use pillarbox_pillar::{Pillar, PillarError, PillarOptions};
+use pillarbox_pillar::{Pillar, PillarOptions};
 use pillarbox_settings::{Node, Repository, ZonelessDates};
 use tokio::time::timeout;
 
@@ -111,12 +111,8 @@ impl Site {
             .into_iter()
             .filter(|pillar| !absent.contains(pillar))
         {
-            match Pillar::start(site.pillar_options(pillar)).await {
-                Err(PillarError::UnsupportedType(_)) => {}
-                started => {
-                    site.pillars.insert(pillar, started.unwrap());
-                }
-            }
+            let started = Pillar::start(site.pillar_options(pillar)).await;
+            site.pillars.insert(pillar, started.unwrap());
         }
         site
     }

@@ -18,7 +18,7 @@ impl Site {
         site
     }
 
-    fn ids_request(&self) -> GetFileIdsRequest {
+    pub(super) fn ids_request(&self) -> GetFileIdsRequest {
         GetFileIdsRequest {
             header: self.header(),
             audit_trail_information: None,
@@ -31,7 +31,7 @@ impl Site {
         }
     }
 
-    fn sums_request(&self, spec: Option<ChecksumSpec>) -> GetChecksumsRequest {
+    pub(super) fn sums_request(&self, spec: Option<ChecksumSpec>) -> GetChecksumsRequest {
         GetChecksumsRequest {
             header: self.header(),
             audit_trail_information: None,
@@ -45,7 +45,7 @@ impl Site {
         }
     }
 
-    async fn ids(&mut self, request: GetFileIdsRequest) -> GetFileIdsFinalResponse {
+    pub(super) async fn ids(&mut self, request: GetFileIdsRequest) -> GetFileIdsFinalResponse {
         match self.ask(request).await.pop() {
             Some(Message::GetFileIdsFinalResponse(response)) => {
                 assert_eq!(response.response_info.response_code, COMPLETED);
@@ -55,7 +55,7 @@ impl Site {
         }
     }
 
-    async fn sums(&mut self, request: GetChecksumsRequest) -> GetChecksumsFinalResponse {
+    pub(super) async fn sums(&mut self, request: GetChecksumsRequest) -> GetChecksumsFinalResponse {
         match self.ask(request).await.pop() {
             Some(Message::GetChecksumsFinalResponse(response)) => {
                 assert_eq!(response.response_info.response_code, COMPLETED);
