@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use futures_util::{StreamExt as _, stream};
 
 use super::{
-    capture::{self, ALARMS, CHECKSUM, Capture, Captured, Sender, edit},
+    capture::{self, ALARMS, Capture, Captured, Sender, edit},
     differences::{Judge, OF_PILLARS},
     scenes::{Before, HELLO, REPLACED_CHECKSUMS, REPLACEMENT, SCENES, Scene, TAMPERED},
     shape,
@@ -36,13 +36,12 @@ async fn our_pillars_answer_as_recorded() {
         match replayed {
             Ok(lines) => {
                 let used = judge.judge(OF_PILLARS, name, &lines);
-                let (sent, compared) = (capture.asked().count(), compared(capture).count());
+                let (sent, compared) = (capture.asked().count(), capture.answered().count());
                 println!("{name:34} {sent:4} {compared:8} {used:11}");
             }
             Err(why_not) => println!("{name:34} {why_not}"),
         }
     }
-    println!("pending in all of them: {CHECKSUM}");
     judge.report(OF_PILLARS);
     if only.is_none() {
         judge.assert_all_as_listed(OF_PILLARS);
@@ -54,24 +53,7 @@ async fn replay(capture: &Capture, scene: &Scene) -> Result<Vec<String>, String>
     if let Before::LeftOut(reason) = scene.before {
         return Err(format!("left out: {reason}"));
     }
-    let pending = PENDING.iter().find(|(part, _)| capture.name.contains(part));
-    match pending {
-        Some((_, what)) => Err(format!("PENDING: {what}")),
-        None => Ok(Replay::of(capture, scene).await),
-    }
-}
-
-/// The recorded answers that ours are compared with.
-fn compared(capture: &Capture) -> impl Iterator<Item = &Captured> {
-    capture.answered().filter(|it| !is_pending(&it.from))
-}
-
-/// Conversations that need what our pillars can't do yet.
-const PENDING: &[(&str, &str)] = &[("filepart", "FilePart")];
-
-/// No pillar of ours can be this yet.
-fn is_pending(sender: &Sender) -> bool {
-    matches!(sender, Sender::Component(id) if id == CHECKSUM)
+    Ok(Replay::of(capture, scene).await)
 }
 
 /// Ours answers no request.
@@ -99,9 +81,6 @@ impl Replay {
             addresses: BTreeMap::new(),
         };
         for (pillar, deed) in scene.deeds(capture) {
-            if !replay.site.has(pillar) {
-                continue;
-            }
             replay.site.prepare(pillar, &deed).await;
         }
         if let Before::Tampered(pillar, file) = scene.before {
@@ -115,7 +94,7 @@ impl Replay {
             .map(|it| replay.in_recorded_words(it))
             .collect();
         replay.site.close().await;
-        let recorded: Vec<&Captured> = compared(capture).collect();
+        let recorded: Vec<&Captured> = capture.answered().collect();
         shape::differences(&recorded, &ours.iter().collect::<Vec<_>>())
     }
 
@@ -128,7 +107,7 @@ impl Replay {
                 continue;
             }
             for (from, count) in &heard {
-                if is_pending(from) || is_silent(from) {
+                if is_silent(from) {
                     continue;
                 }
                 assert!(

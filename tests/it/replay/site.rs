@@ -117,10 +117,6 @@ impl Site {
         site
     }
 
-    pub(crate) fn has(&self, pillar: &str) -> bool {
-        self.pillars.contains_key(pillar)
-    }
-
     fn pillar_options(&self, pillar: &str) -> PillarOptions {
         let of_type = match pillar {
             CHECKSUM => "type = \"CHECKSUM\"".to_owned(),
