@@ -142,6 +142,10 @@ async fn a_new_version_is_seen_by_nobody_before_it_is_compared() {
         let answers = site.ask(site.get_request("a.tif", &address)).await;
         assert_eq!(codes(&answers), [ACCEPTED, COMPLETED]);
         assert_eq!(site.delivered(&address).await, OLD);
+        // A slow transfer keeps nobody from changing other files.
+        site.put("b.tif", OLD).await;
+        let delete = site.delete_request("b.tif", OLD);
+        assert_eq!(codes(&site.ask(delete).await), [ACCEPTED, COMPLETED]);
         halting.end(stream).await;
         let ended = code(&site.next_answer().await);
         assert_eq!(ended, if right { COMPLETED } else { NEW_CHECKSUM });
