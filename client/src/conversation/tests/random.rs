@@ -4,7 +4,7 @@ mod peers;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pillarbox_messages::{ComponentId, Message};
+use pillarbox_messages::{ComponentId, FilePart, Message};
 
 use super::{
     audit_trails::trails_procedure,
@@ -108,13 +108,10 @@ fn run_in<P: Procedure>(seed: u64, mut context: Context, procedure: P) {
     let (mut heard, mut offered, mut downloads) = (0, 0, 0);
     if random.one_in(10) {
         let at_ms = bench.now_ms + random.below(3000).cast_signed();
-        network.put(
-            at_ms,
-            Input::Abort {
-                reason: "canceled".to_owned(),
-            },
-        );
+        let reason = "canceled".to_owned();
+        network.put(at_ms, Input::Abort { reason });
     }
+    disturb(&mut random, &mut network);
     for _ in 0..10_000 {
         let over = bench.conversation.is_done();
         while heard < bench.sent.len() {
@@ -167,6 +164,23 @@ fn run_in<P: Procedure>(seed: u64, mut context: Context, procedure: P) {
         assert!(in_time, "seed {seed}: {:?}", bench.trace());
     }
     check(seed, &bench, &mute);
+}
+
+/// What has nothing to do with what is asked: rubbish, and a bus that was away.
+fn disturb(random: &mut Random, network: &mut Network) {
+    for _ in 0..random.below(4) {
+        let at_ms = BEGUN_MS + random.below(20_000).cast_signed();
+        let input = if random.one_in(2) {
+            Input::Unreadable {
+                from: random.one_in(2).then(|| random.pick(&PILLARS).into()),
+                message_type: None,
+                reason: "no XML".to_owned(),
+            }
+        } else {
+            Input::Reconnected
+        };
+        network.put(at_ms, input);
+    }
 }
 
 /// What comes of laying the file on the exchange.
@@ -278,7 +292,11 @@ fn puts() {
 #[test]
 fn gets() {
     for seed in 0..SEEDS {
-        let procedure = GetFileProcedure::new("hello.txt".into(), ADDRESS.to_owned());
+        let mut procedure = GetFileProcedure::new("hello.txt".into(), ADDRESS.to_owned());
+        procedure.part = (seed % 3 == 0).then_some(FilePart {
+            part_offset: 5,
+            part_length: seed,
+        });
         run(seed, Some("hello.txt"), procedure);
     }
 }

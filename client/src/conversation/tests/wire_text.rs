@@ -1,18 +1,28 @@
 //! What the machines say, text for text: the form in which the Java clients say it.
 
-use pillarbox_messages::{ChecksumData, ChecksumType, Destination, Message, ResponseCode};
+use pillarbox_messages::{
+    ChecksumData, ChecksumType, ComponentId, Destination, Message, ResponseCode,
+};
 
 use super::{
+    audit_trails::{trails_identify, trails_procedure},
+    delete_file::{delete_identify, delete_procedure},
     listing::{checksums_procedure, ids_identify, ids_procedure, sums_identify},
-    support::{Bench, POSITIVE, get_identify, md5, new_file, put_identify, put_procedure},
+    replace_file::{replace_identify, replace_procedure},
+    status::status_identify,
+    support::{Bench, OTHERS, POSITIVE, get_identify, md5, new_file, put_identify, put_procedure},
 };
 use crate::{
     conversation::{
         Context, Input, Procedure,
+        delete_file::DeleteFileProcedure,
+        get_audit_trails::GetAuditTrailsProcedure,
         get_file::GetFileProcedure,
+        get_status::GetStatusProcedure,
         new_file::NewFile,
         paging::{PAGE_SIZE, Walks},
         put_file::PutFileProcedure,
+        replace_file::ReplaceFileProcedure,
     },
     digests::plain_spec,
 };
@@ -187,4 +197,144 @@ fn get_checksums_of_all_files() {
         bench.sent[2].to_xml(),
         request("GetChecksumsRequest", CORRELATION, at, &body)
     );
+}
+
+const EXISTING: &str = "<ChecksumDataForExistingFile><ChecksumSpec><ChecksumType>MD5</ChecksumType></ChecksumSpec>\
+                        <ChecksumValue>B2EA9F7FCEA831A4A63B213F41A8855B</ChecksumValue>\
+                        <CalculationTimestamp>2023-11-14T22:13:20.000Z</CalculationTimestamp>\
+                        </ChecksumDataForExistingFile>";
+
+/// The Java clients' text of a request to one pillar, which names it.
+fn request_to_one(kind: &str, correlation: &str, at: &str, body: &str) -> String {
+    let from = "</From>";
+    let named = "</From><To>east-pillar</To>";
+    request(kind, correlation, at, body).replacen(from, named, 1)
+}
+
+fn context_of_one(correlation: &str) -> Context {
+    let mut context = context(correlation, Some(FILE));
+    context.expected = [ComponentId::from("east-pillar")].into();
+    context
+}
+
+#[test]
+fn delete_file() {
+    const CORRELATION: &str = "c4d5e6f7-3d4e-4f50-8162-738495061728";
+    let procedure = DeleteFileProcedure {
+        existing_checksum: Some(md5(OTHERS)),
+        request_checksum: None,
+        audit_trail_information: None,
+        ..delete_procedure()
+    };
+    let mut bench = Bench::new(context_of_one(CORRELATION), procedure);
+    let body = "<FileID>hello.txt</FileID>";
+    let identify = "IdentifyPillarsForDeleteFileRequest";
+    assert_eq!(
+        bench.sent[0].to_xml(),
+        request_to_one(identify, CORRELATION, "reading-room", body)
+    );
+    hear(
+        &mut bench,
+        CORRELATION,
+        delete_identify("east-pillar", POSITIVE),
+    );
+    let body = format!("<PillarID>east-pillar</PillarID><FileID>hello.txt</FileID>{EXISTING}");
+    let at = "reading-room-east-pillar-contributor";
+    assert_eq!(
+        bench.sent[1].to_xml(),
+        request_to_one("DeleteFileRequest", CORRELATION, at, &body)
+    );
+}
+
+/// With one difference, which is meant: the identification tells the size, so that a full pillar can refuse then.
+#[test]
+fn replace_file() {
+    const CORRELATION: &str = "d5e6f708-4e5f-4061-8273-849506172839";
+    let procedure = ReplaceFileProcedure {
+        new: NewFile {
+            address: ADDRESS.to_owned(),
+            ..new_file()
+        },
+        existing_checksum: Some(md5(OTHERS)),
+        request_existing_checksum: None,
+        request_checksum: None,
+        audit_trail_information: None,
+        ..replace_procedure()
+    };
+    let mut bench = Bench::new(context_of_one(CORRELATION), procedure);
+    let body = "<FileID>hello.txt</FileID><FileSize>20</FileSize>";
+    let identify = "IdentifyPillarsForReplaceFileRequest";
+    assert_eq!(
+        bench.sent[0].to_xml(),
+        request_to_one(identify, CORRELATION, "reading-room", body)
+    );
+    hear(
+        &mut bench,
+        CORRELATION,
+        replace_identify("east-pillar", POSITIVE),
+    );
+    bench.step(Input::OfferReady);
+    let new = EXISTING.replace("Existing", "New").replace(
+        "B2EA9F7FCEA831A4A63B213F41A8855B",
+        "4A37F973B3C9FEDE0E1FB3F07B65A93B",
+    );
+    let body = format!(
+        "<PillarID>east-pillar</PillarID><FileID>hello.txt</FileID>{EXISTING}\
+         <FileAddress>{ADDRESS}</FileAddress><FileSize>20</FileSize>{new}"
+    );
+    let at = "reading-room-east-pillar-contributor";
+    assert_eq!(
+        bench.sent[1].to_xml(),
+        request_to_one("ReplaceFileRequest", CORRELATION, at, &body)
+    );
+}
+
+#[test]
+fn get_audit_trails() {
+    const CORRELATION: &str = "e6f70819-5f60-4172-8384-95061728394a";
+    let procedure = GetAuditTrailsProcedure {
+        file: Some(FILE.into()),
+        page_size: std::num::NonZeroU64::new(1000).unwrap(),
+        ..trails_procedure()
+    };
+    let mut bench = Bench::new(context(CORRELATION, Some(FILE)), procedure);
+    let identify = "IdentifyContributorsForGetAuditTrailsRequest";
+    assert_eq!(
+        bench.sent[0].to_xml(),
+        request(identify, CORRELATION, "reading-room", "")
+    );
+    for pillar in ["sums-pillar", "east-pillar", "west-pillar"] {
+        hear(&mut bench, CORRELATION, trails_identify(pillar, POSITIVE));
+    }
+    let body = "<Contributor>sums-pillar</Contributor><FileID>hello.txt</FileID>\
+                <MaxNumberOfResults>1000</MaxNumberOfResults>";
+    let at = "reading-room-sums-pillar-contributor";
+    assert_eq!(
+        bench.sent[1].to_xml(),
+        request("GetAuditTrailsRequest", CORRELATION, at, body)
+    );
+}
+
+#[test]
+fn get_status() {
+    const CORRELATION: &str = "f708192a-6071-4283-8495-061728394a5b";
+    let mut about_nothing = context(CORRELATION, None);
+    about_nothing.collection = None;
+    let mut bench = Bench::new(about_nothing, GetStatusProcedure);
+    let collection = "<CollectionID>books</CollectionID>";
+    let text = |kind: &str, at: &str, body: &str| {
+        request(kind, CORRELATION, at, body).replacen(collection, "", 1)
+    };
+    let identify = "IdentifyContributorsForGetStatusRequest";
+    let empty = "<AuditTrailInformation></AuditTrailInformation>";
+    assert_eq!(
+        bench.sent[0].to_xml(),
+        text(identify, "reading-room", empty)
+    );
+    for pillar in ["sums-pillar", "east-pillar", "west-pillar"] {
+        hear(&mut bench, CORRELATION, status_identify(pillar, POSITIVE));
+    }
+    let body = format!("{empty}<Contributor>sums-pillar</Contributor>");
+    let at = "reading-room-sums-pillar-contributor";
+    assert_eq!(bench.sent[1].to_xml(), text("GetStatusRequest", at, &body));
 }
