@@ -216,6 +216,31 @@ pub(crate) const OF_CLIENT: &[Difference] = &[
         "a request for an operation survives a restart of the bus",
     ),
     anywhere("client *Request +(delivery)=PERSISTENT(2)", "the same"),
+    Difference {
+        in_conversations: &["put-by-url"],
+        line: "client *PutFileRequest -FileSize=0",
+        reason: "the exchange is asked how long the file is, so that pillars can reserve room for it",
+    },
+    Difference {
+        in_conversations: &["put-by-url"],
+        line: "client *PutFileRequest +FileSize=20",
+        reason: "the same",
+    },
+    Difference {
+        in_conversations: &["put-by-url-wrong-checksum"],
+        line: "client +IdentifyPillarsForPutFileRequest",
+        reason: "a file on an exchange is not fetched only to be hashed: every pillar that fetches it compares it",
+    },
+    Difference {
+        in_conversations: &[
+            "replace-checksum",
+            "replace-file1",
+            "replace-missing",
+            "replace-wrong-checksum",
+        ],
+        line: "client IdentifyPillarsForReplaceFileRequest +FileSize=20",
+        reason: "the schema has a place for it, and a pillar without room for the file says so at once",
+    },
 ];
 
 const fn anywhere(line: &'static str, reason: &'static str) -> Difference {
