@@ -68,6 +68,8 @@ fn quiet_node(site: &Site, part: &str) -> Running {
     let settings = site.part(part);
     let mut command = pillarbox(["node".as_ref(), "-s".as_ref(), settings.as_os_str()]);
     command.env("PILLARBOX_LOG", "warn");
+    // One heap: what is free in others depends on which threads happen to meet.
+    command.env("MALLOC_ARENA_MAX", "1");
     let mut node = Running::spawn(command);
     node.wait_for("ready");
     node
