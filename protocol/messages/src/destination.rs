@@ -120,6 +120,8 @@ impl FromStr for Destination {
     }
 }
 
+serde_as_text! { Destination }
+
 impl fmt::Display for Destination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}://{}", self.kind.scheme(), self.name)

@@ -62,6 +62,8 @@ impl FromStr for HexBinary {
     }
 }
 
+serde_as_text! { HexBinary }
+
 impl fmt::Display for HexBinary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = String::with_capacity(self.0.len() * 2);

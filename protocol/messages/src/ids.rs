@@ -5,12 +5,14 @@
 
 use std::{borrow::Borrow, fmt};
 
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 macro_rules! identifier {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
-        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
         pub struct $name(Box<str>);
 
         impl $name {

@@ -10,6 +10,24 @@ macro_rules! tags {
     };
 }
 
+/// Serde writes a type as its text.
+macro_rules! serde_as_text {
+    ($name:ident) => {
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = <std::borrow::Cow<'_, str>>::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+
 /// A closed enumeration of the schema.
 macro_rules! enumeration {
     (
@@ -54,6 +72,8 @@ macro_rules! enumeration {
             }
         }
 
+        serde_as_text! { $name }
+
         #[cfg(test)]
         impl $crate::sample::Sample for $name {
             fn sample(source: &mut $crate::sample::Source) -> Self {
@@ -94,7 +114,7 @@ macro_rules! elements {
         }
     )*) => {$(
         $(#[$doc])*
-        #[derive(Clone, Debug, PartialEq, Eq)]
+        #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
         pub struct $name {
             $( $(#[$field_doc])* pub $field: child_type!($card $type), )*
         }

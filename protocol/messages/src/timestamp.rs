@@ -120,6 +120,8 @@ impl FromStr for Timestamp {
     }
 }
 
+serde_as_text! { Timestamp }
+
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = String::with_capacity(29);
