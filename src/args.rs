@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use self::operations::{
-    DeleteFileArgs, GetAuditTrailsArgs, GetChecksumsArgs, GetFileArgs, GetFileIdsArgs,
+    ClientArgs, DeleteFileArgs, GetAuditTrailsArgs, GetChecksumsArgs, GetFileArgs, GetFileIdsArgs,
     GetStatusArgs, PutFileArgs, ReplaceFileArgs,
 };
 
@@ -59,6 +59,8 @@ pub enum Command {
     GetAuditTrails(GetAuditTrailsArgs),
     /// How the pillars are
     GetStatus(GetStatusArgs),
+    /// Go on with what a killed process of a named client had begun, and tell how each operation ends
+    Resume(ResumeArgs),
     /// What the alarm service has collected
     #[command(subcommand)]
     Alarms(AlarmsCommand),
@@ -89,6 +91,14 @@ pub struct NodeArgs {
     /// Directory with repository.toml and node.toml
     #[arg(short = 's', long, value_name = "DIR")]
     pub settings: PathBuf,
+}
+
+/// `pillarbox resume`.
+#[derive(Debug, Args)]
+pub struct ResumeArgs {
+    /// What every client command takes.
+    #[command(flatten)]
+    pub client: ClientArgs,
 }
 
 /// `pillarbox alarms`.

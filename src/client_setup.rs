@@ -1,9 +1,12 @@
 //! What every client command does first and last: settings, connection, and the end of an operation.
 
-use std::{future::Future, path::Path, sync::Arc, time::Duration};
+use std::{future::Future, ops::Deref, path::Path, sync::Arc, time::Duration};
 
 use pillarbox_bus::{Bus, BusError};
-use pillarbox_client::{Client, ClientError, ClientOptions, Event, Outcome, Running, passing_id};
+use pillarbox_client::{
+    Client, ClientError, ClientOptions, Event, Journal, JournalError, Outcome, Running, Telling,
+    passing_id,
+};
 use pillarbox_exchange::ExchangeClient;
 use pillarbox_messages::{ComponentId, clock::SystemClock};
 use pillarbox_settings::{Node, Repository};
@@ -11,6 +14,7 @@ use pillarbox_settings::{Node, Repository};
 use crate::{
     args::operations::ClientArgs,
     connecting::Route,
+    data_directory,
     failure::Failure,
     json,
     node::exchange_client,
@@ -35,6 +39,22 @@ pub(crate) struct Session {
     bus: Bus,
     stop: Stop,
     verbose: bool,
+}
+
+/// How an operation ended. As long as this is kept, its end counts as not told: a process that is killed before
+/// leaves it to the next one of its name.
+#[derive(Debug)]
+pub(crate) struct Followed {
+    outcome: Outcome,
+    _telling: Telling,
+}
+
+impl Deref for Followed {
+    type Target = Outcome;
+
+    fn deref(&self) -> &Outcome {
+        &self.outcome
+    }
 }
 
 impl ClientSetup {
@@ -79,11 +99,47 @@ impl ClientSetup {
         exchange_client(&self.repository, &self.node).map_err(Failure::usage)
     }
 
-    /// Connects to the bus. Nothing may be wrong any more that could have been found before.
+    /// The name under which this client comes back; none: it passes.
+    pub(crate) fn name(&self) -> Option<&ComponentId> {
+        let settings = self.node.client.as_ref();
+        self.client_id
+            .as_ref()
+            .or_else(|| settings.and_then(|client| client.id.as_ref()))
+    }
+
+    /// Connects to the bus. Nothing may be wrong any more that could have been found before. Tells what a process
+    /// of this name has left open.
     ///
     /// # Errors
-    /// No bus answers, or it refuses this client; interrupted.
+    /// Another process works under this name; no bus answers, or it refuses this client; interrupted.
     pub(crate) async fn connect(self) -> Result<Session, Failure> {
+        let journal = self.journal()?;
+        if let Some(journal) = &journal {
+            tell_open(journal);
+        }
+        self.connect_with(journal).await
+    }
+
+    /// The same to go on with what is open.
+    ///
+    /// # Errors
+    /// As [`ClientSetup::connect`].
+    pub(crate) async fn connect_to_resume(self) -> Result<Session, Failure> {
+        let journal = self.journal()?;
+        self.connect_with(journal).await
+    }
+
+    /// Where a client with a name keeps what it begins.
+    fn journal(&self) -> Result<Option<Journal>, Failure> {
+        let Some(name) = self.name() else {
+            return Ok(None);
+        };
+        data_directory::make(&self.node.data).map_err(Failure::usage)?;
+        let journals = self.node.data.join("client");
+        Journal::open(&journals, name).map(Some).map_err(no_journal)
+    }
+
+    async fn connect_with(self, journal: Option<Journal>) -> Result<Session, Failure> {
         let url = self.node.effective_bus_url(&self.repository);
         let Some(route) = Route::elsewhere(url) else {
             return Err(Failure::usage(
@@ -93,9 +149,7 @@ impl ClientSetup {
         };
         let exchange = self.exchange()?;
         let settings = self.node.client.as_ref();
-        let named = self
-            .client_id
-            .or_else(|| settings.and_then(|client| client.id.clone()));
+        let named = self.name().cloned();
         let id = named.clone().unwrap_or_else(passing_id);
         let mut stop = Stop::listen()?;
         let bus = route.connect(&id).map_err(no_bus)?;
@@ -110,6 +164,7 @@ impl ClientSetup {
             exchange,
             id,
             named: named.is_some(),
+            journal,
             sla: settings.and_then(|client| client.sla.clone()),
             clock: SystemClock::shared(),
             timeouts: None,
@@ -158,6 +213,16 @@ impl Session {
         self.client.clone()
     }
 
+    /// Returns when the user wants the command to end.
+    pub(crate) async fn stopped(&mut self) {
+        self.stop.asked().await;
+    }
+
+    /// Whether the user wants to know what happens.
+    pub(crate) const fn is_verbose(&self) -> bool {
+        self.verbose
+    }
+
     /// Starts an operation and follows it to its end. Ctrl-C cancels it, and what it had offered is taken back; so
     /// does an error of `on_event`.
     ///
@@ -167,7 +232,7 @@ impl Session {
         &mut self,
         start: impl Future<Output = Result<Running, ClientError>>,
         mut on_event: impl FnMut(&Event) -> Result<(), Failure>,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<Followed, Failure> {
         let mut running = tokio::select! {
             started = start => started.map_err(not_started)?,
             () = self.stop.asked() => return Err(Failure::interrupted()),
@@ -194,12 +259,15 @@ impl Session {
                 }
             }
         }
-        let outcome = running.outcome().await;
+        let (outcome, telling) = running.outcome_to_tell().await;
         handled?;
         if interrupted && !outcome.complete {
             Err(Failure::interrupted())
         } else {
-            Ok(outcome)
+            Ok(Followed {
+                outcome,
+                _telling: telling,
+            })
         }
     }
 
@@ -253,13 +321,38 @@ pub(crate) fn not_started(error: ClientError) -> Failure {
     }
 }
 
-fn no_bus(error: BusError) -> Failure {
-    let remedy = match &error {
-        BusError::Unreachable { .. } => "; start it, or correct [bus] url in repository.toml",
-        BusError::ClientIdInUse(_) => "; wait for its end, or use another --client-id",
-        _ => "",
+/// Tells what an earlier process of this client has left.
+fn tell_open(journal: &Journal) {
+    let operations = match journal.left_open() {
+        0 => return,
+        1 => "1 operation".to_owned(),
+        count => format!("{count} operations"),
     };
-    Failure::operation(format!("{error}{remedy}"))
+    let client = journal.client();
+    say(&format!(
+        "{operations} of an earlier process of '{client}' not ended yet; run 'pillarbox resume'"
+    ));
+}
+
+fn no_journal(error: JournalError) -> Failure {
+    match error {
+        JournalError::InUse(_) => Failure::operation(format!("{error}; {ANOTHER_CLIENT}")),
+        _ => Failure::usage(format!(
+            "{error}; make it writable, or set another 'data' in node.toml"
+        )),
+    }
+}
+
+const ANOTHER_CLIENT: &str = "wait for its end, or use another --client-id";
+
+fn no_bus(error: BusError) -> Failure {
+    match &error {
+        BusError::Unreachable { .. } => Failure::operation(format!(
+            "{error}; start it, or correct [bus] url in repository.toml"
+        )),
+        BusError::ClientIdInUse(_) => Failure::operation(format!("{error}; {ANOTHER_CLIENT}")),
+        _ => Failure::operation(error),
+    }
 }
 
 /// How long a command waits for a bus that doesn't answer.

@@ -14,6 +14,7 @@ mod node;
 mod put_file;
 mod rehearsal;
 mod replace_file;
+mod resume;
 mod up;
 
 use tracing::Level;
@@ -45,6 +46,7 @@ pub(crate) async fn run(cli: Cli) -> Result<(), Failure> {
         Command::DeleteFile(args) => delete_file::run(args).await,
         Command::GetAuditTrails(args) => get_audit_trails::run(args).await,
         Command::GetStatus(args) => get_status::run(args).await,
+        Command::Resume(args) => resume::run(args).await,
         Command::Alarms(AlarmsCommand::List(args)) => alarms::list(&args),
     }
 }

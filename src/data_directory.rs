@@ -55,7 +55,7 @@ impl DataDirectory {
             path: path.to_owned(),
             source,
         };
-        fs::create_dir_all(path).map_err(io)?;
+        make(path)?;
         let lock = OpenOptions::new()
             .create(true)
             .truncate(false)
@@ -69,7 +69,6 @@ impl DataDirectory {
             }
             Err(error) => return Err(io(error.into())),
         }
-        check_format(path)?;
         Ok(Self {
             path: path.to_owned(),
             _lock: lock,
@@ -81,6 +80,19 @@ impl DataDirectory {
     pub fn path(&self) -> &Path {
         &self.path
     }
+}
+
+/// Makes a data directory if need be, or checks that it can be used, for who shares it with others: what is locked
+/// is a part of it.
+///
+/// # Errors
+/// If it is of another format, or can't be written.
+pub(crate) fn make(path: &Path) -> Result<(), DataDirectoryError> {
+    fs::create_dir_all(path).map_err(|source| DataDirectoryError::Io {
+        path: path.to_owned(),
+        source,
+    })?;
+    check_format(path)
 }
 
 /// Reads the format mark, or writes it into a new directory.
@@ -109,7 +121,8 @@ fn check_format(path: &Path) -> Result<(), DataDirectoryError> {
 
 /// Whole or not at all: a crash in between must not leave an empty mark.
 fn write_format(path: &Path) -> std::io::Result<()> {
-    let temporary = path.join(format!("{FORMAT_FILE}.new"));
+    // Several processes may do so at once.
+    let temporary = path.join(format!("{FORMAT_FILE}.{}.new", std::process::id()));
     let mut file = File::create(&temporary)?;
     file.write_all(FORMAT.as_bytes())?;
     file.sync_all()?;

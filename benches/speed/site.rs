@@ -120,6 +120,7 @@ impl Inside {
             repository,
             id,
             named: false,
+            journal: None,
             sla: None,
             clock: SystemClock::shared(),
             timeouts: None,

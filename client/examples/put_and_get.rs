@@ -62,6 +62,7 @@ fn client(
         exchange_base: Some(base),
         id,
         named: false,
+        journal: None,
         sla: None,
         clock: SystemClock::shared(),
         timeouts: None,

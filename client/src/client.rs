@@ -1,6 +1,6 @@
 //! [`Client`]: what it is made from, and how its operations are started.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use pillarbox_component::{Component, ComponentOptions};
 use pillarbox_exchange::{ExchangeClient, OfferSpace};
@@ -11,12 +11,14 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{Instrument, info_span};
 
 use crate::{
+    cargo::Cargo,
     conversation::{Context, Conversation, Procedure},
     error::ClientError,
-    mediator::{INBOX_MESSAGES, Mediator, Registration},
+    journal::{Journal, JournalError},
+    mediator::{Arrived, Mediator, Registration},
     options::ClientOptions,
     running::Running,
-    task::{Cargo, ConversationTask, EVENTS_WAITING, Surroundings},
+    task::{Beginning, ConversationTask, EVENTS_WAITING, Keeping, Surroundings},
     terms::{Terms, millis},
 };
 
@@ -30,15 +32,16 @@ pub struct Client {
 
 pub(crate) struct Shared {
     pub(crate) component: Component,
-    exchange: ExchangeClient,
+    pub(crate) exchange: ExchangeClient,
     pub(crate) offers: Option<OfferSpace>,
     named: bool,
+    pub(crate) journal: Option<Journal>,
     pub(crate) sla: Option<String>,
     pub(crate) timeouts: Option<Timeouts>,
     extend_on_progress: bool,
-    mediator: Mediator,
-    conversations: TaskTracker,
-    cancel: CancellationToken,
+    pub(crate) mediator: Mediator,
+    pub(crate) conversations: TaskTracker,
+    pub(crate) cancel: CancellationToken,
 }
 
 impl Client {
@@ -54,6 +57,7 @@ impl Client {
             exchange_base,
             id,
             named,
+            journal,
             sla,
             clock,
             timeouts,
@@ -76,11 +80,12 @@ impl Client {
         });
         Ok(Self {
             shared: Arc::new(Shared {
-                mediator: Mediator::start(component.clone(), named),
+                mediator: Mediator::start(component.clone(), named, journal.clone()),
                 component,
                 exchange,
                 offers: base.map(|base| OfferSpace::new(&base)),
                 named,
+                journal,
                 sla,
                 timeouts,
                 extend_on_progress,
@@ -126,26 +131,61 @@ impl Client {
                 .collection
                 .map_or(ClientError::NobodyNamed, ClientError::NoContributors));
         }
-        let timeouts = terms.timeouts;
         let context = self.context(terms, file);
+        let (registration, arriving) = Registration::new(&context, changes);
+        self.shared.mediator.register(registration).await?;
+        let conversation = Conversation::new(context, procedure);
+        let keeping = match self.keep(&conversation, changes, &cargo).await {
+            Ok(keeping) => keeping,
+            Err(error) => {
+                let correlation = conversation.context().correlation.clone();
+                self.shared.mediator.deregister(correlation).await;
+                return Err(error);
+            }
+        };
+        Ok(self.launch(conversation, cargo, keeping, Beginning::New, arriving))
+    }
+
+    /// Writes down that a conversation begins, if that is done at all.
+    async fn keep<P: Procedure>(
+        &self,
+        conversation: &Conversation<P>,
+        changes: bool,
+        cargo: &Cargo,
+    ) -> Result<Option<Keeping>, ClientError> {
+        let Some(journal) = &self.shared.journal else {
+            return Ok(None);
+        };
+        let slot = journal.slot(&conversation.context().correlation)?;
+        let written = async {
+            let keeping = Keeping::new(slot.clone(), changes, cargo.kept()?, conversation);
+            keeping.begin(conversation).await?;
+            Ok(keeping)
+        };
+        match written.await {
+            Ok(keeping) => Ok(Some(keeping)),
+            Err(source) => {
+                slot.remove();
+                let path = slot.path().to_path_buf();
+                Err(JournalError::Io { path, source }.into())
+            }
+        }
+    }
+
+    /// Starts the task of a conversation that is registered.
+    pub(crate) fn launch<P: Procedure>(
+        &self,
+        conversation: Conversation<P>,
+        cargo: Cargo,
+        keeping: Option<Keeping>,
+        beginning: Beginning,
+        arriving: mpsc::Receiver<Arrived>,
+    ) -> Running {
+        let context = conversation.context();
         let correlation = context.correlation.clone();
-        let (inbox, arriving) = mpsc::channel(INBOX_MESSAGES);
-        self.shared
-            .mediator
-            .register(Registration {
-                correlation: correlation.clone(),
-                destination: context.reply_to.clone(),
-                inbox,
-                changes: context
-                    .collection
-                    .clone()
-                    .zip(context.file.clone())
-                    .filter(|_| changes),
-            })
-            .await?;
         let cancel = self.shared.cancel.child_token();
         let (sender, events) = mpsc::channel(EVENTS_WAITING);
-        let (result, outcome) = oneshot::channel();
+        let (end, ended) = oneshot::channel();
         let span = info_span!(
             "conversation",
             component = self.shared.component.id().as_str(),
@@ -160,19 +200,18 @@ impl Client {
             mediator: self.shared.mediator.clone(),
             cancel: cancel.clone(),
             acknowledges: self.shared.named,
-            timeouts,
+            timeouts: timeouts_of(context),
         };
-        let conversation = Conversation::new(context, procedure);
-        let task = ConversationTask::new(conversation, surroundings, cargo, sender);
+        let task = ConversationTask::new(conversation, surroundings, cargo, keeping, sender);
         self.shared
             .conversations
-            .spawn(task.run(arriving, result).instrument(span));
-        Ok(Running {
+            .spawn(task.run(beginning, arriving, end).instrument(span));
+        Running {
             correlation,
             events,
-            outcome,
+            ended,
             cancel,
-        })
+        }
     }
 
     fn context(&self, terms: Terms, file: Option<FileId>) -> Context {
@@ -202,6 +241,16 @@ impl Client {
             }
         }
         found
+    }
+}
+
+/// How long a conversation lets others take.
+fn timeouts_of(context: &Context) -> Timeouts {
+    let time = |millis: i64| Duration::from_millis(u64::try_from(millis).unwrap_or_default());
+    Timeouts {
+        identification: time(context.identification_timeout_ms),
+        operation: time(context.operation_timeout_ms),
+        conversation: time(context.conversation_timeout_ms),
     }
 }
 

@@ -8,6 +8,7 @@
 //! * [`put_file`], [`replace_file`], [`delete_file`], [`get_file`], [`get_file_ids`], [`get_checksums`],
 //!   [`get_audit_trails`], [`get_status`]: the operations.
 //! * [`new_file`]: what is known of a file that pillars are to store.
+//! * `resuming`: going on where another process was.
 //! * [`paging`]: walking through a listing that comes in pages.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use pillarbox_messages::{
     ComponentId, Destination, Header, Message, MessageType, ProtocolVersion, ResponseCode,
 };
+use serde::{Deserialize, Serialize};
 
 use crate::event::{Completed, ComponentFailure, Event, EventKind};
 
@@ -32,17 +34,19 @@ mod performing;
 pub mod procedure;
 pub mod put_file;
 pub mod replace_file;
+mod resuming;
 mod step;
 #[cfg(test)]
 mod tests;
 
 pub use self::{
     procedure::Procedure,
+    resuming::{Milestone, Resumable},
     step::{Action, Context, Expected, Input},
 };
 
 /// One conversation's state.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Conversation<P> {
     context: Context,
     procedure: P,
@@ -59,6 +63,7 @@ pub struct Conversation<P> {
     unreadable: BTreeMap<ComponentId, String>,
     /// Answers to the identify request that can only be judged once the file's checksum is known; one at most of
     /// each contributor.
+    #[serde(skip)]
     held: Vec<Held>,
 }
 
@@ -66,14 +71,14 @@ pub struct Conversation<P> {
 type Held = (Message, Option<String>);
 
 /// Where a contributor is asked: what its identification response said.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Address {
     destination: Destination,
     /// The transport's, needed if the destination is a temporary queue.
     reply_address: Option<String>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 enum Phase {
     New,
     Identifying(Identifying),
@@ -83,7 +88,7 @@ enum Phase {
     Done,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Identifying {
     deadline_ms: Option<i64>,
     outstanding: BTreeSet<ComponentId>,
@@ -91,7 +96,7 @@ struct Identifying {
     selected: Vec<ComponentId>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Offering {
     deadline_ms: Option<i64>,
     selected: Vec<ComponentId>,
@@ -99,7 +104,7 @@ struct Offering {
     ready: bool,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Performing {
     /// Who has not answered, and until when it may.
     waiting: BTreeMap<ComponentId, Option<i64>>,
@@ -145,6 +150,8 @@ impl<P: Procedure> Conversation<P> {
         match (&self.phase, input) {
             (Phase::Done, _) => ignored("the conversation is over", &mut actions),
             (Phase::New, Input::Start) => self.start(now_ms, &mut actions),
+            (_, Input::Resumed { grace_ms }) => self.take_up(grace_ms, now_ms, &mut actions),
+            (_, Input::NotKept { text }) => self.not_kept(&text, &mut actions),
             (_, Input::Abort { reason }) => self.finish_failed(&reason, &mut actions),
             (
                 _,

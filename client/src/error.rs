@@ -6,7 +6,7 @@ use pillarbox_bus::BusError;
 use pillarbox_messages::{CollectionId, ComponentId, FileId, file_id::FileIdError};
 use thiserror::Error;
 
-use crate::digests::UnknownChecksum;
+use crate::{digests::UnknownChecksum, journal::JournalError};
 
 /// Why an operation was not started. Once it has started, it ends with an outcome instead.
 #[derive(Debug, Error)]
@@ -123,6 +123,14 @@ pub enum ClientError {
     /// This client is putting a file of this id at the moment.
     #[error("this client is changing the file '{0}' already; wait for its end")]
     Busy(FileId),
+    /// What the client begins can't be written down.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// Nothing is written down of what this client begins.
+    #[error(
+        "the client keeps no journal, so there is nothing to resume; give it an id: [client] id in node.toml"
+    )]
+    NoJournal,
     /// The bus can't be used.
     #[error(transparent)]
     Bus(#[from] BusError),

@@ -6,12 +6,13 @@ use pillarbox_messages::{
     AuditTrailEvent, ChecksumData, ChecksumDataItem, ChecksumSpec, CollectionId, ComponentId,
     CorrelationId, FileId, FileIdsDataItem, Operation, ResponseCode, ResultingStatus,
 };
+use serde::{Deserialize, Serialize};
 
 /// One event of one conversation.
 ///
 /// The order is always: the identification's events, [`EventKind::IdentificationComplete`], the performing's
 /// events, and exactly one of [`EventKind::Complete`] and [`EventKind::Failed`], after which nothing comes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
     /// The conversation.
     pub correlation: CorrelationId,
@@ -28,7 +29,7 @@ pub struct Event {
 }
 
 /// What happened.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EventKind {
     /// The identify request is on its way.
     IdentifyRequestSent,
@@ -95,7 +96,7 @@ pub enum EventKind {
 }
 
 /// A contributor's part that was done.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Completed {
     /// Who.
     pub contributor: ComponentId,
@@ -104,7 +105,7 @@ pub struct Completed {
 }
 
 /// A contributor's part that was not done.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ComponentFailure {
     /// Who.
     pub contributor: ComponentId,
@@ -115,7 +116,7 @@ pub struct ComponentFailure {
 }
 
 /// What one contributor gave.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ComponentResult {
     /// The file is stored.
     Stored(Stored),
@@ -136,7 +137,7 @@ pub enum ComponentResult {
 }
 
 /// A file that is stored at a pillar.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stored {
     /// The checksum that the pillar told, if it told one.
     pub checksum: Option<ChecksumData>,
@@ -145,7 +146,7 @@ pub struct Stored {
 }
 
 /// A file that was replaced at a pillar.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Replaced {
     /// The old file's checksum as the pillar told it, if it did.
     pub existing: Option<ChecksumData>,
@@ -156,7 +157,7 @@ pub struct Replaced {
 }
 
 /// A file that is no more at a pillar.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deleted {
     /// Its checksum as the pillar told it, if it did.
     pub checksum: Option<ChecksumData>,
@@ -165,7 +166,7 @@ pub struct Deleted {
 }
 
 /// A file that a pillar has delivered and that is at its target.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivered {
     /// Its length in bytes.
     pub size: u64,
@@ -175,7 +176,7 @@ pub struct Delivered {
 }
 
 /// One page of a listing.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Page<T> {
     /// The items, without those of the pages before.
     pub items: Vec<T>,
@@ -186,7 +187,7 @@ pub struct Page<T> {
 }
 
 /// One page of checksums.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChecksumPage {
     /// How the checksums were computed.
     pub spec: ChecksumSpec,

@@ -14,6 +14,9 @@
 //! * A fetched file is at its target complete and compared with what the pillar told of it before its final
 //!   response, or not at all. If no checksum was told by then, or none that can be computed here, an event
 //!   [`EventKind::Warning`] says so.
+//! * A named client with a journal: an operation whose first message has left ends, and its end is told, though the
+//!   process is killed at any moment, by the next one that resumes. What an answer says is on the disk before the
+//!   answer is acknowledged; a request is there before it leaves.
 //! * One conversation, one task; no conversation waits for another or for another's reader.
 //!
 //! Modules
@@ -22,20 +25,24 @@
 //! * [`event`]: what a caller hears; [`running`]: the handle it holds meanwhile
 //! * [`validate`], [`error`]: what keeps an operation from starting
 //! * [`conversation`]: the state machines
+//! * [`journal`]: what a named client has begun; [`resume`]: going on with it in another process
 //! * [`digests`] computes checksums
 //! * [`listing`]: putting together what several pillars list
-//! * `task`, `mediator`, `terms`, `source`, `transfer`: the machines' surroundings
+//! * `task`, `mediator`, `terms`, `cargo`, `source`, `transfer`: the machines' surroundings
 
+mod cargo;
 pub mod client;
 pub mod conversation;
 pub mod digests;
 pub mod error;
 pub mod event;
+pub mod journal;
 pub mod listing;
 mod mediator;
 mod operations;
 pub mod options;
 pub mod request;
+pub mod resume;
 pub mod running;
 mod source;
 mod task;
@@ -52,10 +59,12 @@ pub use crate::{
         ChecksumPage, Completed, ComponentFailure, ComponentResult, Deleted, Delivered, Event,
         EventKind, Outcome, Page, Replaced, Stored,
     },
+    journal::{Journal, JournalError},
     options::{ClientOptions, passing_id},
     request::{
         DeleteFile, GetAuditTrails, GetChecksums, GetFile, GetFileIds, GetStatus, PutFile,
         ReplaceFile, Source,
     },
-    running::Running,
+    resume::{Resumed, Resuming},
+    running::{Running, Telling},
 };

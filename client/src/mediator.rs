@@ -16,10 +16,10 @@ use tokio::{
 };
 use tracing::{debug, warn};
 
-use crate::error::ClientError;
+use crate::{conversation::Context, error::ClientError, journal::Journal};
 
 /// How many messages may wait for one conversation.
-pub(crate) const INBOX_MESSAGES: usize = 256;
+const INBOX_MESSAGES: usize = 256;
 /// How many messages may wait for the mediator.
 const MEDIATOR_MESSAGES: usize = 64;
 /// How many commands may wait for the mediator.
@@ -27,6 +27,9 @@ const MEDIATOR_COMMANDS: usize = 16;
 /// How many deliveries a subscription may have under way: more than may wait for one conversation, so that one that
 /// does not keep up can't hold up the others.
 const PREFETCH: u32 = 512;
+/// How many messages for conversations that are yet to be resumed stay on the bus meanwhile: fewer than may be under
+/// way. Who sent one that does not is asked again.
+const HELD_BACK: usize = 256;
 
 /// A message on its way to its conversation.
 #[derive(Debug)]
@@ -48,9 +51,30 @@ pub(crate) struct Registration {
     pub(crate) changes: Option<(CollectionId, FileId)>,
 }
 
+impl Registration {
+    /// A conversation's, and where its messages come out. One that `changes` its file is refused while another one
+    /// does.
+    pub(crate) fn new(context: &Context, changes: bool) -> (Self, mpsc::Receiver<Arrived>) {
+        let (inbox, arriving) = mpsc::channel(INBOX_MESSAGES);
+        let file = context.collection.clone().zip(context.file.clone());
+        let registration = Self {
+            correlation: context.correlation.clone(),
+            destination: context.reply_to.clone(),
+            inbox,
+            changes: file.filter(|_| changes),
+        };
+        (registration, arriving)
+    }
+}
+
+/// Tells whoever registers when no answer can be missed any more.
+type Ready = oneshot::Sender<Result<(), ClientError>>;
+
 #[derive(Debug)]
 enum Command {
-    Register(Registration, oneshot::Sender<Result<(), ClientError>>),
+    Register(Registration, Ready),
+    /// All of them before any message goes to one.
+    RegisterAll(Vec<(Registration, Ready)>),
     Deregister(CorrelationId),
 }
 
@@ -70,12 +94,14 @@ pub(crate) struct Mediator {
 
 impl Mediator {
     /// Starts the task.
-    pub(crate) fn start(component: Component, named: bool) -> Self {
+    pub(crate) fn start(component: Component, named: bool, journal: Option<Journal>) -> Self {
         let (commands, orders) = mpsc::channel(MEDIATOR_COMMANDS);
         let (heard, hearing) = mpsc::channel(MEDIATOR_MESSAGES);
         let task = Task {
             component,
             named,
+            journal,
+            held_back: Vec::new(),
             heard,
             routes: BTreeMap::new(),
             subscriptions: BTreeMap::new(),
@@ -96,6 +122,29 @@ impl Mediator {
         answer.await.unwrap_or(Err(ClientError::Closed))
     }
 
+    /// Puts through what another process of this client has left, all at once: what waits for one of them comes
+    /// as soon as there is a subscription.
+    pub(crate) async fn register_all(
+        &self,
+        registrations: Vec<Registration>,
+    ) -> Result<(), ClientError> {
+        let (all, answers): (Vec<_>, Vec<_>) = registrations
+            .into_iter()
+            .map(|registration| {
+                let (ready, answer) = oneshot::channel();
+                ((registration, ready), answer)
+            })
+            .unzip();
+        self.commands
+            .send(Command::RegisterAll(all))
+            .await
+            .map_err(|_| ClientError::Closed)?;
+        for answer in answers {
+            answer.await.unwrap_or(Err(ClientError::Closed))?;
+        }
+        Ok(())
+    }
+
     /// Forgets a conversation.
     pub(crate) async fn deregister(&self, correlation: CorrelationId) {
         // A mediator that is gone has forgotten it.
@@ -106,13 +155,17 @@ impl Mediator {
 struct Task {
     component: Component,
     named: bool,
+    journal: Option<Journal>,
+    /// What has come for conversations that another process has left and nobody has taken up yet. It stays on the
+    /// bus until somebody does.
+    held_back: Vec<Arrived>,
     heard: mpsc::Sender<Heard>,
     routes: BTreeMap<CorrelationId, Registration>,
     subscriptions: BTreeMap<Destination, State>,
     listeners: JoinSet<()>,
 }
 
-type Waiting = (CorrelationId, oneshot::Sender<Result<(), ClientError>>);
+type Waiting = (CorrelationId, Ready);
 
 enum State {
     /// Not there yet; who waits for it.
@@ -130,6 +183,7 @@ impl Task {
             tokio::select! {
                 command = orders.recv() => match command {
                     Some(Command::Register(registration, ready)) => self.register(registration, ready),
+                    Some(Command::RegisterAll(all)) => self.register_all(all),
                     Some(Command::Deregister(correlation)) => self.forget(&correlation),
                     None => return,
                 },
@@ -143,15 +197,25 @@ impl Task {
         }
     }
 
-    fn register(
-        &mut self,
-        registration: Registration,
-        ready: oneshot::Sender<Result<(), ClientError>>,
-    ) {
+    fn register(&mut self, registration: Registration, ready: Ready) {
         if let Some(file) = self.changed_already(&registration) {
             let _ = ready.send(Err(ClientError::Busy(file)));
             return;
         }
+        self.put_through(registration, ready);
+    }
+
+    /// These were let begin already, each in its time.
+    fn register_all(&mut self, all: Vec<(Registration, Ready)>) {
+        for (registration, ready) in all {
+            self.put_through(registration, ready);
+        }
+        for arrived in std::mem::take(&mut self.held_back) {
+            self.route(arrived);
+        }
+    }
+
+    fn put_through(&mut self, registration: Registration, ready: Ready) {
         let correlation = registration.correlation.clone();
         let destination = registration.destination.clone();
         self.routes.insert(correlation.clone(), registration);
@@ -227,8 +291,7 @@ impl Task {
         };
         let from = arrived.from().unwrap_or_default().to_owned();
         let Some(route) = self.routes.get(&correlation) else {
-            debug!(%correlation, from, "a message of no conversation of this client");
-            return self.acknowledge(arrived.delivery);
+            return self.unclaimed(&correlation, arrived);
         };
         match route.inbox.try_send(arrived) {
             Ok(()) => {}
@@ -241,6 +304,19 @@ impl Task {
                 self.acknowledge(arrived.delivery);
             }
         }
+    }
+
+    /// A message that no conversation takes. One of a conversation that another process has left is kept for
+    /// whoever takes it up.
+    fn unclaimed(&mut self, correlation: &CorrelationId, arrived: Arrived) {
+        let from = arrived.from().unwrap_or_default();
+        let left = |journal: &Journal| journal.is_left(correlation);
+        if self.held_back.len() < HELD_BACK && self.journal.as_ref().is_some_and(left) {
+            debug!(%correlation, from, "a message of a conversation that is yet to be resumed");
+            return self.held_back.push(arrived);
+        }
+        debug!(%correlation, from, "a message of no conversation of this client");
+        self.acknowledge(arrived.delivery);
     }
 
     fn acknowledge(&mut self, delivery: Delivery) {

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, path::Path};
 use pillarbox_messages::{ChecksumData, CollectionId, FileId};
 
 use crate::{
+    cargo::Cargo,
     client::Client,
     conversation::{
         delete_file::DeleteFileProcedure, get_audit_trails::GetAuditTrailsProcedure,
@@ -20,7 +21,6 @@ use crate::{
     },
     running::Running,
     source,
-    task::Cargo,
     terms::{Terms, limits},
 };
 
@@ -234,6 +234,7 @@ impl Client {
             });
         }
         Ok(Cargo::Outbound {
+            path: path.to_path_buf(),
             file: opened.file,
             size: opened.size,
             content: opened.content,

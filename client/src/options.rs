@@ -7,6 +7,8 @@ use pillarbox_exchange::ExchangeClient;
 use pillarbox_messages::{ComponentId, CorrelationId, clock::SharedClock};
 use pillarbox_settings::{Repository, Timeouts, ZonelessDates};
 
+use crate::journal::Journal;
+
 /// What a client is made from.
 #[derive(Clone, Debug)]
 pub struct ClientOptions {
@@ -23,6 +25,11 @@ pub struct ClientOptions {
     /// Whether answers wait for it while it is away: its subscriptions are durable then. A passing client leaves
     /// nothing behind.
     pub named: bool,
+    /// Where a named client keeps what it has begun and not yet told the end of, so that [`Client::resume`] in
+    /// another process can go on with it; none: nowhere.
+    ///
+    /// [`Client::resume`]: crate::Client::resume
+    pub journal: Option<Journal>,
     /// The service level agreement that it works under.
     pub sla: Option<String>,
     /// Its time.

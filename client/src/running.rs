@@ -12,7 +12,10 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tracing::error;
 
-use crate::event::{Event, EventKind, Outcome};
+use crate::{
+    event::{Event, EventKind, Outcome},
+    journal::Settling,
+};
 
 /// An operation under way.
 ///
@@ -23,8 +26,26 @@ use crate::event::{Event, EventKind, Outcome};
 pub struct Running {
     pub(crate) correlation: CorrelationId,
     pub(crate) events: mpsc::Receiver<Event>,
-    pub(crate) outcome: oneshot::Receiver<Outcome>,
+    pub(crate) ended: oneshot::Receiver<Ended>,
     pub(crate) cancel: CancellationToken,
+}
+
+/// The end of an operation.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) outcome: Outcome,
+    /// Its entry in the journal, if it has one.
+    pub(crate) settling: Option<Settling>,
+}
+
+/// An operation's end that is being told to somebody.
+///
+/// Where a journal is kept, the operation stays in it until this is dropped: should the process be killed before,
+/// the next one tells the end.
+#[derive(Debug)]
+#[must_use = "dropping it says that the operation's end has been told"]
+pub struct Telling {
+    _settling: Option<Settling>,
 }
 
 impl Running {
@@ -51,14 +72,26 @@ impl Running {
 
     /// How it ended, once everything is cleaned up. Events that were not read are lost.
     pub async fn outcome(self) -> Outcome {
+        self.outcome_to_tell().await.0
+    }
+
+    /// The same for a caller that has to tell it on, and keeps the second until that is done.
+    pub async fn outcome_to_tell(self) -> (Outcome, Telling) {
         let Self {
             correlation,
             events,
-            outcome,
+            ended,
             ..
         } = self;
         drop(events);
-        outcome.await.unwrap_or_else(|_| lost(&correlation))
+        let (outcome, settling) = match ended.await {
+            Ok(Ended { outcome, settling }) => (outcome, settling),
+            Err(_) => (lost(&correlation), None),
+        };
+        let telling = Telling {
+            _settling: settling,
+        };
+        (outcome, telling)
     }
 
     /// Gives every event to `handler`, then tells how it ended. A handler that panics has the panic logged and

@@ -1,8 +1,10 @@
 //! The task that owns one conversation: feeds its machine and does what the machine says.
 
-use std::{collections::VecDeque, fs::File, path::PathBuf, time::Duration};
+mod keeping;
+mod outbox;
 
-use bytes::Bytes;
+use std::{io, time::Duration};
+
 use pillarbox_bus::{BusError, BusState, Delivery, Outgoing};
 use pillarbox_component::Component;
 use pillarbox_exchange::ExchangeClient;
@@ -16,12 +18,18 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
+pub(crate) use self::keeping::Keeping;
+use self::outbox::Outbox;
 use crate::{
+    cargo::Cargo,
     conversation::{Action, Conversation, Expected, Input, Procedure},
     event::{Event, Outcome},
+    journal::Settling,
     mediator::{Arrived, Mediator, acknowledge},
+    running::Ended,
     source,
-    transfer::{self, Offered},
+    terms::millis,
+    transfer::{self, Offered, Place},
 };
 
 /// How many events may wait for the reader.
@@ -30,35 +38,6 @@ pub(crate) const EVENTS_WAITING: usize = 32;
 pub(crate) const EVENTS_PILED: usize = 8;
 /// How long cleaning up may take.
 const CLEANUP_TIME: Duration = Duration::from_secs(10);
-
-/// The file that a conversation moves, if it does.
-#[derive(Debug)]
-pub(crate) enum Cargo {
-    /// None, or one that is on an exchange already.
-    Nothing,
-    /// A file to be offered.
-    Outbound {
-        file: File,
-        size: u64,
-        /// All of it, if it is small.
-        content: Option<Bytes>,
-        address: String,
-        /// The checksum that is yet to be computed.
-        examine: Option<ChecksumSpec>,
-    },
-    /// A file to be fetched.
-    Inbound { address: String, target: PathBuf },
-}
-
-impl Cargo {
-    /// Where the file is on the exchange.
-    fn address(&self) -> Option<&str> {
-        match self {
-            Self::Nothing => None,
-            Self::Outbound { address, .. } | Self::Inbound { address, .. } => Some(address),
-        }
-    }
-}
 
 /// What a conversation's task works with.
 #[derive(Debug)]
@@ -72,6 +51,23 @@ pub(crate) struct Surroundings {
     pub(crate) acknowledges: bool,
 }
 
+/// How a conversation begins.
+#[derive(Debug)]
+pub(crate) enum Beginning {
+    /// As a new one.
+    New,
+    /// Where another process of this client has left it.
+    Resumed,
+    /// Not at all: it was left where it can't go on.
+    Hopeless(String),
+}
+
+/// How long whoever owes an answer to a resumed conversation has at least, if the operation gives that much: the
+/// time that it had may be over, but nobody was there to hear.
+const GRACE: Duration = Duration::from_secs(60);
+/// How long nothing must have come before a resumed conversation asks again: what waited comes at once.
+const QUIET: Duration = Duration::from_millis(500);
+
 /// One conversation and everything that goes on for it.
 #[derive(Debug)]
 pub(crate) struct ConversationTask<P> {
@@ -81,8 +77,14 @@ pub(crate) struct ConversationTask<P> {
     /// Ends the transfer.
     stop: CancellationToken,
     link: Link,
-    /// Messages of the current step, and whom each is for; none: the identify request.
+    /// Where it is written down, if it is.
+    keeping: Option<Keeping>,
+    /// How much of the next two waits for what is being written.
+    waiting: (usize, usize),
+    /// Messages that wait to be sent, and whom each is for; none: the identify request.
     unsent: Vec<(Outgoing, Option<ComponentId>)>,
+    /// Messages that were taken and wait to be acknowledged.
+    unacknowledged: Vec<Delivery>,
     /// Messages on their way to the bus; each step's end with what the machine must know of them, if anything.
     sends: JoinSet<Vec<Input>>,
     /// The file on its way to or from the exchange, and being read for its checksum: one of each at most.
@@ -90,6 +92,8 @@ pub(crate) struct ConversationTask<P> {
     acknowledgements: JoinSet<()>,
     outbox: Outbox,
     timer: Option<Instant>,
+    /// When whoever owes an answer is asked again, in a resumed conversation.
+    quiet: Option<Instant>,
     started: Instant,
     started_ms: i64,
     last_event: Option<Event>,
@@ -102,6 +106,7 @@ impl<P: Procedure> ConversationTask<P> {
         conversation: Conversation<P>,
         surroundings: Surroundings,
         cargo: Cargo,
+        keeping: Option<Keeping>,
         events: mpsc::Sender<Event>,
     ) -> Self {
         let started_ms = surroundings.component.clock().now_ms();
@@ -113,15 +118,16 @@ impl<P: Procedure> ConversationTask<P> {
             surroundings,
             cargo,
             stop: CancellationToken::new(),
+            keeping,
+            waiting: (0, 0),
             unsent: Vec::new(),
+            unacknowledged: Vec::new(),
             sends: JoinSet::new(),
             transfer: JoinSet::new(),
             acknowledgements: JoinSet::new(),
-            outbox: Outbox {
-                events,
-                piled: VecDeque::new(),
-            },
+            outbox: Outbox::new(events),
             timer: None,
+            quiet: None,
             started: Instant::now(),
             started_ms,
             last_event: None,
@@ -132,28 +138,52 @@ impl<P: Procedure> ConversationTask<P> {
     /// Runs the conversation to its end and cleans up.
     pub(crate) async fn run(
         mut self,
+        beginning: Beginning,
         mut inbox: mpsc::Receiver<Arrived>,
-        outcome: oneshot::Sender<Outcome>,
+        ended: oneshot::Sender<Ended>,
     ) {
-        self.step(Input::Start);
+        self.begin(beginning);
         while !self.conversation.is_done() {
             self.turn(&mut inbox).await;
         }
         self.clean_up(inbox).await;
         if let Some(result) = self.last_event.as_ref().and_then(Outcome::of) {
             self.log(&result);
-            // Nobody has to wait for it.
-            let _ = outcome.send(result);
+            let settling = self.keeping.take().map(|keeping| Settling(keeping.slot));
+            // Nobody has to wait for it; then nobody has to be told either.
+            let _ = ended.send(Ended {
+                outcome: result,
+                settling,
+            });
         }
-        if !self.outbox.piled.is_empty() {
+        if !self.outbox.is_empty() {
             // A reader may take its time, or hold the events and never look: who closes the client waits for neither.
             tokio::spawn(self.outbox.empty());
         }
     }
 
+    fn begin(&mut self, beginning: Beginning) {
+        match beginning {
+            Beginning::New => self.step(Input::Start),
+            Beginning::Resumed => {
+                // The other process may have laid something there.
+                self.leftover = self.cargo.address().is_some();
+                if self.conversation.is_performing() {
+                    self.quiet = Some(Instant::now() + QUIET);
+                }
+                let grace_ms = millis(GRACE);
+                self.step(Input::Resumed { grace_ms });
+            }
+            Beginning::Hopeless(reason) => {
+                self.leftover = self.cargo.address().is_some();
+                self.step(Input::Abort { reason });
+            }
+        }
+    }
+
     /// Waits for one thing to happen and deals with it.
     async fn turn(&mut self, inbox: &mut mpsc::Receiver<Arrived>) {
-        let timer = self.timer;
+        let (timer, quiet) = (self.timer, self.quiet);
         tokio::select! {
             () = self.surroundings.cancel.cancelled() => {
                 self.step(Input::Abort { reason: "canceled".to_owned() });
@@ -171,6 +201,11 @@ impl<P: Procedure> ConversationTask<P> {
                 Ok(inputs) => inputs.into_iter().for_each(|input| self.step(input)),
                 Err(error) => self.step(Input::Abort { reason: format!("the transfer ended: {error}") }),
             },
+            written = written(&mut self.keeping) => self.written(written),
+            () = expired(quiet) => {
+                self.quiet = None;
+                self.step(Input::Reconnected);
+            }
             () = connected_again(&mut self.link) => self.step(Input::Reconnected),
             () = self.outbox.pass_on() => {}
             () = expired(timer) => {
@@ -204,8 +239,11 @@ impl<P: Procedure> ConversationTask<P> {
                 message_type: rejection.message_type.and_then(|name| name.parse().ok()),
             },
         };
+        if self.quiet.is_some() {
+            self.quiet = Some(Instant::now() + QUIET);
+        }
+        self.unacknowledged.push(delivery);
         self.step(input);
-        self.acknowledge(delivery);
     }
 
     fn acknowledge(&mut self, delivery: Delivery) {
@@ -221,7 +259,45 @@ impl<P: Procedure> ConversationTask<P> {
         for action in self.conversation.step(input, now_ms) {
             self.perform(action);
         }
-        self.send_all();
+        self.leave();
+    }
+
+    /// Lets go what follows from the steps so far: at once, or when they are written down.
+    fn leave(&mut self) {
+        if self.is_writing() {
+            return;
+        }
+        let everything = (self.unsent.len(), self.unacknowledged.len());
+        let last_event = self.last_event.as_ref();
+        let keeping = self.keeping.as_mut();
+        if keeping.is_some_and(|it| it.catch_up(&self.conversation, last_event)) {
+            self.waiting = everything;
+        } else {
+            self.release(everything);
+        }
+    }
+
+    /// What waited for it goes, also if it could not be written: the operation goes on.
+    fn written(&mut self, written: io::Result<()>) {
+        let waited = std::mem::take(&mut self.waiting);
+        self.release(waited);
+        match written {
+            Ok(()) => self.leave(),
+            Err(error) => self.step(Input::NotKept {
+                text: error.to_string(),
+            }),
+        }
+    }
+
+    fn is_writing(&self) -> bool {
+        self.keeping.as_ref().is_some_and(Keeping::is_writing)
+    }
+
+    fn release(&mut self, (messages, acknowledgements): (usize, usize)) {
+        let messages = self.unsent.drain(..messages).collect();
+        self.send_all(messages);
+        let taken: Vec<Delivery> = self.unacknowledged.drain(..acknowledgements).collect();
+        taken.into_iter().for_each(|it| self.acknowledge(it));
     }
 
     fn perform(&mut self, action: Action) {
@@ -275,12 +351,12 @@ impl<P: Procedure> ConversationTask<P> {
 
     /// Sends a step's messages together: the bus makes them last with one sync. One that it does not take is no
     /// harm to the others.
-    fn send_all(&mut self) {
-        if self.unsent.is_empty() {
+    fn send_all(&mut self, messages: Vec<(Outgoing, Option<ComponentId>)>) {
+        if messages.is_empty() {
             return;
         }
         let bus = self.surroundings.component.bus().clone();
-        let (messages, contributors): (Vec<_>, Vec<_>) = self.unsent.drain(..).unzip();
+        let (messages, contributors): (Vec<_>, Vec<_>) = messages.into_iter().unzip();
         self.sends.spawn(async move {
             let sent = bus.publish_each(messages).await.into_iter();
             let failed = |(contributor, sent): (_, Result<(), BusError>)| {
@@ -334,6 +410,7 @@ impl<P: Procedure> ConversationTask<P> {
             content,
             address,
             examine,
+            ..
         } = &mut self.cargo
         else {
             return self.step(Input::OfferReady);
@@ -370,16 +447,19 @@ impl<P: Procedure> ConversationTask<P> {
             });
         };
         let exchange = self.surroundings.exchange.clone();
-        let (address, target) = (address.clone(), target.clone());
+        let address = address.clone();
+        let place = Place::new(target, &self.conversation.context().correlation);
         let stop = self.stop.clone();
         let fetching =
-            async move { vec![transfer::fetch(exchange, address, target, expected, stop).await] };
+            async move { vec![transfer::fetch(exchange, address, place, expected, stop).await] };
         self.transfer.spawn(fetching);
     }
 
     /// Ends what still goes on, and leaves nothing on the exchange, nor a message that nobody acknowledges.
     async fn clean_up(&mut self, mut inbox: mpsc::Receiver<Arrived>) {
         self.stop.cancel();
+        self.unsent.clear();
+        self.settle_entry().await;
         self.sends.shutdown().await;
         // What comes from here on the mediator acknowledges.
         inbox.close();
@@ -388,10 +468,8 @@ impl<P: Procedure> ConversationTask<P> {
         }
         let work = async {
             while self.transfer.join_next().await.is_some() {}
-            if let Some(address) = self.cargo.address().filter(|_| self.leftover)
-                && let Err(error) = self.surroundings.exchange.delete(address).await
-            {
-                warn!(%error, "the file may still lie on the exchange");
+            if self.leftover {
+                remove_offer(&self.surroundings.exchange, &self.cargo).await;
             }
             while self.acknowledgements.join_next().await.is_some() {}
         };
@@ -400,6 +478,16 @@ impl<P: Procedure> ConversationTask<P> {
         }
         let correlation = self.conversation.context().correlation.clone();
         self.surroundings.mediator.deregister(correlation).await;
+    }
+
+    /// Waits until the end is written down: what follows takes away what it was made from.
+    async fn settle_entry(&mut self) {
+        self.waiting.0 = 0;
+        self.leave();
+        while self.is_writing() {
+            let result = written(&mut self.keeping).await;
+            self.written(result);
+        }
     }
 
     fn log(&self, outcome: &Outcome) {
@@ -415,6 +503,15 @@ impl<P: Procedure> ConversationTask<P> {
             info = outcome.info.as_deref(),
             "operation finished"
         );
+    }
+}
+
+/// Removes from the exchange what was laid there for a conversation.
+pub(crate) async fn remove_offer(exchange: &ExchangeClient, cargo: &Cargo) {
+    if let Some(address) = cargo.address()
+        && let Err(error) = exchange.delete(address).await
+    {
+        warn!(%error, "the file may still lie on the exchange");
     }
 }
 
@@ -454,57 +551,17 @@ struct Link {
     away: bool,
 }
 
-async fn expired(timer: Option<Instant>) {
-    match timer {
-        Some(at) => sleep_until(at).await,
+/// Returns when the entry that is being written is written.
+async fn written(keeping: &mut Option<Keeping>) -> io::Result<()> {
+    match keeping {
+        Some(keeping) => keeping.written().await,
         None => std::future::pending().await,
     }
 }
 
-/// Events on their way to the reader.
-#[derive(Debug)]
-struct Outbox {
-    events: mpsc::Sender<Event>,
-    /// Those that the channel had no room for.
-    piled: VecDeque<Event>,
-}
-
-impl Outbox {
-    fn has_room(&self) -> bool {
-        self.piled.len() < EVENTS_PILED
-    }
-
-    fn put(&mut self, event: Event) {
-        if self.events.is_closed() {
-            return self.piled.clear();
-        }
-        if !self.piled.is_empty() {
-            return self.piled.push_back(event);
-        }
-        if let Err(mpsc::error::TrySendError::Full(event)) = self.events.try_send(event) {
-            self.piled.push_back(event);
-        }
-    }
-
-    /// Waits until the reader takes one of the piled events; for ever if there are none.
-    async fn pass_on(&mut self) {
-        if self.piled.is_empty() {
-            return std::future::pending().await;
-        }
-        match self.events.reserve().await {
-            Ok(room) => {
-                if let Some(event) = self.piled.pop_front() {
-                    room.send(event);
-                }
-            }
-            Err(_) => self.piled.clear(),
-        }
-    }
-
-    /// Waits until the reader has got everything, or is gone.
-    async fn empty(mut self) {
-        while !self.piled.is_empty() {
-            self.pass_on().await;
-        }
+async fn expired(timer: Option<Instant>) {
+    match timer {
+        Some(at) => sleep_until(at).await,
+        None => std::future::pending().await,
     }
 }

@@ -72,14 +72,14 @@ pub(crate) async fn offer(
 pub(crate) async fn fetch(
     exchange: ExchangeClient,
     address: String,
-    target: PathBuf,
+    place: Place,
     expected: Expected,
     stop: CancellationToken,
 ) -> Input {
     let fetched = async {
         let opening = stop.run_until_cancelled(exchange.get(&address));
         let download = opening.await.ok_or(DownloadError::Ended)??;
-        receive(download, target, expected, &stop).await
+        receive(download, place, expected, &stop).await
     };
     match fetched.await {
         Ok(size) => Input::DownloadFinished { size },
@@ -133,12 +133,12 @@ enum Piece {
 /// Passes the bytes to a thread that hashes and writes them. Gives their number.
 async fn receive(
     mut download: Download,
-    target: PathBuf,
+    place: Place,
     expected: Expected,
     stop: &CancellationToken,
 ) -> Result<u64, DownloadError> {
     let (pieces, arriving) = mpsc::channel(CHUNKS_IN_FLIGHT);
-    let writing = tokio::task::spawn_blocking(move || write(&target, &expected, arriving));
+    let writing = tokio::task::spawn_blocking(move || write(&place, &expected, arriving));
     let passed = match stop
         .run_until_cancelled(pass_on(&mut download, &pieces))
         .await
@@ -168,15 +168,15 @@ async fn pass_on(
 }
 
 fn write(
-    target: &Path,
+    place: &Place,
     expected: &Expected,
     mut arriving: mpsc::Receiver<Piece>,
 ) -> Result<u64, DownloadError> {
     let local = |source| DownloadError::Local {
-        path: target.to_path_buf(),
+        path: place.target.clone(),
         source,
     };
-    let mut part = PartFile::create(parent(target)).map_err(local)?;
+    let mut part = PartFile::create(&place.part).map_err(local)?;
     // A checksum that can't be computed here leaves the length to compare.
     let mut hasher = expected
         .comparable()
@@ -200,7 +200,7 @@ fn write(
         }
     }
     compare(expected, size, hasher.map(Hasher::finish))?;
-    part.publish(target).map_err(local)?;
+    part.publish(&place.target).map_err(local)?;
     Ok(size)
 }
 
@@ -235,6 +235,30 @@ pub(crate) fn parent(path: &Path) -> &Path {
     }
 }
 
+/// Where a fetched file gets to.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) target: PathBuf,
+    /// Where it is until it is complete: beside the target, and known to whoever takes up the conversation.
+    part: PathBuf,
+}
+
+impl Place {
+    pub(crate) fn new(target: &Path, conversation: &CorrelationId) -> Self {
+        let part = parent(target).join(format!(".{conversation}.part"));
+        Self {
+            target: target.to_path_buf(),
+            part,
+        }
+    }
+
+    /// Removes what a process that is gone has received of the file.
+    pub(crate) fn clear(&self) {
+        // Most often there is nothing.
+        let _ = fs::remove_file(&self.part);
+    }
+}
+
 /// A file of a unique name that goes away unless it is published.
 struct PartFile {
     path: PathBuf,
@@ -243,14 +267,10 @@ struct PartFile {
 }
 
 impl PartFile {
-    fn create(directory: &Path) -> io::Result<Self> {
-        let path = directory.join(format!(".{}.part", CorrelationId::random()));
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&path)?;
+    fn create(path: &Path) -> io::Result<Self> {
+        let file = OpenOptions::new().write(true).create_new(true).open(path)?;
         Ok(Self {
-            path,
+            path: path.to_path_buf(),
             file,
             published: false,
         })

@@ -76,6 +76,7 @@ fn client(id: ComponentId, bus: Bus, place: &Place) -> Result<Client, Failure> {
         exchange_base,
         id,
         named: true,
+        journal: None,
         sla: None,
         clock: SystemClock::shared(),
         timeouts: None,

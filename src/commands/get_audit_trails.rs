@@ -42,7 +42,8 @@ pub(super) async fn run(args: GetAuditTrailsArgs) -> Result<(), Failure> {
         })
         .await;
     session.close().await;
-    conclude(&outcome?, as_json)
+    let outcome = outcome?;
+    conclude(&outcome, as_json)
 }
 
 fn request(args: &GetAuditTrailsArgs) -> GetAuditTrails {

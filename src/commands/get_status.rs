@@ -34,7 +34,8 @@ pub(super) async fn run(args: GetStatusArgs) -> Result<(), Failure> {
         })
         .await;
     session.close().await;
-    conclude(&outcome?, as_json)
+    let outcome = outcome?;
+    conclude(&outcome, as_json)
 }
 
 /// Those that `-p` names; none: everybody.

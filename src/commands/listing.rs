@@ -46,5 +46,6 @@ pub(super) async fn run<V: Send>(
         .await;
     session.close().await;
     merge.finish().try_for_each(|entry| print(&row(&entry)))?;
-    conclude(&outcome?, json)
+    let outcome = outcome?;
+    conclude(&outcome, json)
 }

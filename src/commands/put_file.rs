@@ -9,7 +9,7 @@ use super::new_file;
 use crate::{
     args::operations::PutFileArgs,
     checksum_args,
-    client_setup::{ClientSetup, Session, conclude, not_started},
+    client_setup::{ClientSetup, Followed, Session, conclude, not_started},
     failure::Failure,
     json,
     output::{print, say},
@@ -44,7 +44,7 @@ pub(super) async fn run(args: PutFileArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn put(session: &mut Session, request: PutFile) -> Result<Outcome, Failure> {
+async fn put(session: &mut Session, request: PutFile) -> Result<Followed, Failure> {
     let progress = Progress::start(&format!("storing {}", request.file_id));
     session
         .follow(session.client().put_file(request), |event| {

@@ -22,6 +22,8 @@ mod processes;
 #[cfg(test)]
 mod replay;
 #[cfg(test)]
+mod resume;
+#[cfg(test)]
 mod simulation;
 #[cfg(test)]
 mod soak;

@@ -108,6 +108,7 @@ async fn passing_client(site: &Site) -> (Client, Bus) {
         repository: Arc::new(repository),
         id,
         named: false,
+        journal: None,
         sla: None,
         clock: SystemClock::shared(),
         timeouts: None,

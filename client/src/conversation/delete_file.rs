@@ -4,15 +4,17 @@ use pillarbox_messages::{
     ChecksumData, ChecksumSpec, ComponentId, DeleteFileRequest, FileId, Header,
     IdentifyPillarsForDeleteFileRequest, Message, MessageType, Operation, ResponseCode,
 };
+use serde::{Deserialize, Serialize};
 
 use super::{
+    Conversation, Resumable,
     new_file::answerable,
     procedure::{Completion, Failing, Procedure, Refusal},
 };
 use crate::event::{ComponentResult, Deleted};
 
 /// A deletion and where it stands.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DeleteFileProcedure {
     /// The file.
     pub file: FileId,
@@ -33,6 +35,10 @@ impl Procedure for DeleteFileProcedure {
     const IDENTIFY_RESPONSE: MessageType = MessageType::IdentifyPillarsForDeleteFileResponse;
     const PROGRESS: MessageType = MessageType::DeleteFileProgressResponse;
     const FINAL: MessageType = MessageType::DeleteFileFinalResponse;
+
+    fn resumable(conversation: &Conversation<Self>) -> Option<Resumable> {
+        Some(Resumable::Delete(conversation.clone()))
+    }
 
     fn identify_request(&self, header: Header) -> Message {
         IdentifyPillarsForDeleteFileRequest {

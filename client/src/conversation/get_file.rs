@@ -6,14 +6,15 @@ use pillarbox_messages::{
     ComponentId, FileId, FilePart, GetFileRequest, Header, IdentifyPillarsForGetFileRequest,
     Message, MessageType, Operation,
 };
+use serde::{Deserialize, Serialize};
 
 use super::{
-    Expected,
+    Conversation, Expected, Resumable,
     procedure::{Completion, Procedure},
 };
 
 /// A get and where it stands.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct GetFileProcedure {
     /// The file.
     pub file: FileId,
@@ -53,6 +54,10 @@ impl Procedure for GetFileProcedure {
     const PROGRESS: MessageType = MessageType::GetFileProgressResponse;
     const FINAL: MessageType = MessageType::GetFileFinalResponse;
     const ONE_IS_ENOUGH: bool = true;
+
+    fn resumable(conversation: &Conversation<Self>) -> Option<Resumable> {
+        Some(Resumable::Get(conversation.clone()))
+    }
 
     fn identify_request(&self, header: Header) -> Message {
         IdentifyPillarsForGetFileRequest {
@@ -129,6 +134,15 @@ impl Procedure for GetFileProcedure {
             }),
             _ => Completion::Stale,
         }
+    }
+
+    fn told(&self) -> usize {
+        let Expected {
+            file_size,
+            checksum,
+            ..
+        } = &self.expected;
+        usize::from(file_size.is_some()) + usize::from(checksum.is_some())
     }
 
     fn next(&mut self) -> Option<ComponentId> {

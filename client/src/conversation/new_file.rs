@@ -1,11 +1,12 @@
 //! What is known of a file that pillars are to store, or may have stored.
 
 use pillarbox_messages::{ChecksumData, ChecksumSpec};
+use serde::{Deserialize, Serialize};
 
 use crate::digests::same_spec;
 
 /// A file that pillars are to store.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct NewFile {
     /// Its length in bytes; zero if unknown.
     pub size: u64,

@@ -326,7 +326,7 @@ impl<P: Procedure> Conversation<P> {
 }
 
 impl Performing {
-    fn next_deadline(&self) -> Option<i64> {
+    pub(super) fn next_deadline(&self) -> Option<i64> {
         self.waiting.values().filter_map(|until| *until).min()
     }
 }

@@ -6,10 +6,13 @@ use pillarbox_messages::{
     ChecksumData, ComponentId, Header, Message, MessageType, Operation, ResponseCode,
 };
 
-use crate::{conversation::Expected, event::ComponentResult};
+use crate::{
+    conversation::{Conversation, Expected, Resumable},
+    event::ComponentResult,
+};
 
 /// What an operation does differently from the others. Pure, like the conversation that asks it.
-pub trait Procedure: Clone + Debug + Send + 'static {
+pub trait Procedure: Clone + Debug + Send + Sync + 'static {
     /// The operation.
     const OPERATION: Operation;
     /// The only type of identification responses.
@@ -73,6 +76,17 @@ pub trait Procedure: Clone + Debug + Send + 'static {
     /// What a failure answer to the operation request means.
     fn failed(&mut self, _from: &ComponentId, _response: &Message, _code: ResponseCode) -> Failing {
         Failing::Failed
+    }
+
+    /// How much progress responses have told that final ones don't.
+    fn told(&self) -> usize {
+        0
+    }
+
+    /// The conversation in the form in which another process of this client can take it up; none if its results
+    /// are lost with the process that asked for them.
+    fn resumable(_conversation: &Conversation<Self>) -> Option<Resumable> {
+        None
     }
 
     /// Whom to ask in the place of one that failed.

@@ -6,15 +6,17 @@ use pillarbox_messages::{
     ChecksumData, ChecksumSpec, ComponentId, FileId, Header, IdentifyPillarsForPutFileRequest,
     Message, MessageType, Operation, PutFileRequest, ResponseCode,
 };
+use serde::{Deserialize, Serialize};
 
 use super::{
+    Conversation, Resumable,
     new_file::{Existing, NewFile},
     procedure::{Completion, Failing, Procedure, Refusal},
 };
 use crate::event::{ComponentResult, Stored};
 
 /// A put and where it stands.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PutFileProcedure {
     /// The file.
     pub file: FileId,
@@ -63,6 +65,10 @@ impl Procedure for PutFileProcedure {
     const IDENTIFY_RESPONSE: MessageType = MessageType::IdentifyPillarsForPutFileResponse;
     const PROGRESS: MessageType = MessageType::PutFileProgressResponse;
     const FINAL: MessageType = MessageType::PutFileFinalResponse;
+
+    fn resumable(conversation: &Conversation<Self>) -> Option<Resumable> {
+        Some(Resumable::Put(conversation.clone()))
+    }
 
     fn identify_request(&self, header: Header) -> Message {
         IdentifyPillarsForPutFileRequest {

@@ -4,8 +4,10 @@ use pillarbox_messages::{
     ChecksumData, ChecksumSpec, ComponentId, FileId, Header, IdentifyPillarsForReplaceFileRequest,
     Message, MessageType, Operation, ReplaceFileRequest, ResponseCode,
 };
+use serde::{Deserialize, Serialize};
 
 use super::{
+    Conversation, Resumable,
     new_file::{Existing, NewFile},
     procedure::{Completion, Failing, Procedure, Refusal},
     put_file::{ALREADY_THERE, ANOTHER_STORED},
@@ -13,7 +15,7 @@ use super::{
 use crate::event::{ComponentResult, Replaced};
 
 /// A replacement and where it stands.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ReplaceFileProcedure {
     /// The file.
     pub file: FileId,
@@ -44,6 +46,10 @@ impl Procedure for ReplaceFileProcedure {
     const FINAL: MessageType = MessageType::ReplaceFileFinalResponse;
 
     /// With the size, so that a pillar without room for it says so before the file is offered.
+    fn resumable(conversation: &Conversation<Self>) -> Option<Resumable> {
+        Some(Resumable::Replace(conversation.clone()))
+    }
+
     fn identify_request(&self, header: Header) -> Message {
         IdentifyPillarsForReplaceFileRequest {
             header,

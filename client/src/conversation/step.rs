@@ -6,11 +6,12 @@ use pillarbox_messages::{
     ChecksumData, CollectionId, ComponentId, CorrelationId, Destination, FileId, FilePart, Message,
     MessageType,
 };
+use serde::{Deserialize, Serialize};
 
 use crate::{digests::Hasher, event::Event};
 
 /// What every conversation is about, fixed at its start.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Context {
     /// The conversation's id.
     pub correlation: CorrelationId,
@@ -97,6 +98,16 @@ pub enum Input {
     },
     /// The bus is there again after it was away: answers may have got lost meanwhile.
     Reconnected,
+    /// It is taken up by another process than the one that began it.
+    Resumed {
+        /// Milliseconds that whoever owes an answer still has, at least.
+        grace_ms: i64,
+    },
+    /// How it stands could not be written down.
+    NotKept {
+        /// Why.
+        text: String,
+    },
     /// It is to end now.
     Abort {
         /// Why.
@@ -146,7 +157,7 @@ pub enum Action {
 
 /// What a pillar told of the file that it delivers. It tells in a progress response, which may get lost or come
 /// too late: the final response has room for none of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Expected {
     /// The whole file's length in bytes.
     pub file_size: Option<u64>,

@@ -9,6 +9,7 @@ mod listing;
 mod put_file;
 mod random;
 mod replace_file;
+mod resuming;
 mod status;
 mod support;
 mod timing;

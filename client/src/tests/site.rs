@@ -108,6 +108,7 @@ impl Site {
             exchange_base: Some(self.base.clone()),
             id: id.into(),
             named: false,
+            journal: None,
             sla: None,
             clock: SystemClock::shared(),
             timeouts: Some(Timeouts {

@@ -27,7 +27,8 @@ fn written(target: &Path, expected: &Expected, complete: bool) -> Result<u64, Do
         Piece::Bytes(Bytes::from_static(b"lo")),
     ];
     pieces.extend(complete.then_some(Piece::End));
-    write(target, expected, arriving(pieces))
+    let place = Place::new(target, &CorrelationId::random());
+    write(&place, expected, arriving(pieces))
 }
 
 fn arriving(pieces: Vec<Piece>) -> mpsc::Receiver<Piece> {

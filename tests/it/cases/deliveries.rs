@@ -73,6 +73,7 @@ fn u29_a_file_that_can_not_be_delivered_is_not_there() {
                 exchange_base: Some(base),
                 id: "reader".into(),
                 named: false,
+                journal: None,
                 sla: None,
                 clock: SystemClock::shared(),
                 timeouts: None,

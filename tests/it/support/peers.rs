@@ -6,9 +6,9 @@ use pillarbox_bus::{AckMode, Bus, ConnectOptions, Delivery, StompOptions, Subscr
 use pillarbox_component::{Component, ComponentOptions};
 use pillarbox_messages::{
     ChecksumData, CollectionId, ComponentId, CorrelationId, Destination, GetFileFinalResponse,
-    HexBinary, IdentifyPillarsForGetFileResponse, IdentifyPillarsForPutFileResponse, Message,
-    PutFileFinalResponse, PutFileRequest, ResponseCode, ResponseInfo, TimeToDeliver,
-    clock::SystemClock,
+    GetFileRequest, HexBinary, IdentifyPillarsForGetFileResponse,
+    IdentifyPillarsForPutFileResponse, Message, PutFileFinalResponse, PutFileRequest, ResponseCode,
+    ResponseInfo, TimeToDeliver, clock::SystemClock,
 };
 use pillarbox_settings::{AlarmLevel, Repository};
 use tokio::time::timeout;
@@ -72,6 +72,11 @@ impl Peer {
             ack: AckMode::Individual,
             prefetch: 100,
         };
+        self.listen_as(request).await
+    }
+
+    /// Hears what comes to this subscription.
+    pub(crate) async fn listen_as(&self, request: SubscribeRequest) -> Ear {
         let subscription = self.component.bus().subscribe(request).await;
         Ear {
             subscription: subscription.expect("can subscribe"),
@@ -221,12 +226,22 @@ impl StandIn {
         self.peer.send(response).await;
     }
 
-    /// Says that the file is at the address that the next get request names.
-    pub(crate) async fn complete_get(&mut self) {
-        let request = match self.requests.message().await {
+    /// The next get request to this pillar.
+    pub(crate) async fn get_request(&mut self) -> GetFileRequest {
+        match self.requests.message().await {
             Message::GetFileRequest(request) => request,
             other => panic!("not a get: {other:?}"),
-        };
+        }
+    }
+
+    /// Says that the file is at the address that the next get request names.
+    pub(crate) async fn complete_get(&mut self) {
+        let request = self.get_request().await;
+        self.end_get(request).await;
+    }
+
+    /// Says that the file is at the address that this request names.
+    pub(crate) async fn end_get(&self, request: GetFileRequest) {
         let response = GetFileFinalResponse {
             header: self.peer.component.response_header(&request.header),
             response_info: ResponseInfo::new(ResponseCode::OperationCompleted, "delivered"),

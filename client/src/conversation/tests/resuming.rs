@@ -1,0 +1,124 @@
+//! Conversations that are written down by one process and taken up by another.
+
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::support::{
+    Bench, COMPLETED, OPERATION_MS, POSITIVE, context, get, get_final, get_identify, get_progress,
+    put, put_final, put_identify, put_procedure,
+};
+use crate::conversation::{Conversation, Input, Procedure, put_file::PutFileProcedure};
+
+const GRACE_MS: i64 = 5000;
+const PILLARS: [&str; 2] = ["north", "south"];
+
+/// The conversation as another process finds it, so much later.
+fn left<P: Procedure + Serialize + DeserializeOwned>(
+    mut bench: Bench<P>,
+    later_ms: i64,
+) -> Bench<P> {
+    let text = serde_json::to_string(&bench.conversation).unwrap();
+    bench.conversation = serde_json::from_str(&text).unwrap();
+    bench.now_ms += later_ms;
+    bench.events.clear();
+    bench.sent.clear();
+    bench.timer = None;
+    bench.step(Input::Resumed { grace_ms: GRACE_MS });
+    bench
+}
+
+/// A put that both pillars were asked for, and that north has done.
+fn half_done() -> Bench<PutFileProcedure> {
+    let mut bench = put(&PILLARS);
+    for pillar in PILLARS {
+        bench.hear(put_identify(pillar, POSITIVE));
+    }
+    bench.step(Input::OfferReady);
+    bench.hear(put_final("north", COMPLETED));
+    bench
+}
+
+#[test]
+fn who_owes_an_answer_is_asked_again_and_has_time_for_it() {
+    let mut bench = left(half_done(), 10 * OPERATION_MS);
+    assert!(bench.sent.is_empty(), "what waits comes first");
+    assert_eq!(bench.timer, Some(bench.now_ms + GRACE_MS));
+    bench.step(Input::Reconnected);
+    assert_eq!(bench.asked(), ["south"]);
+    bench.hear(put_final("south", COMPLETED));
+    assert_eq!(bench.trace(), ["COMPONENT_COMPLETE south", "COMPLETE"]);
+    assert_eq!(bench.removed, 1);
+}
+
+#[test]
+fn who_never_answers_has_failed_when_the_grace_is_over() {
+    let mut bench = left(half_done(), 10 * OPERATION_MS);
+    bench.time_out();
+    assert_eq!(bench.trace(), ["COMPONENT_FAILED south", "FAILED"]);
+    assert_eq!(bench.removed, 1);
+}
+
+#[test]
+fn time_that_is_not_over_is_kept_and_never_gets_longer() {
+    let asked_ms = half_done().now_ms;
+    assert_eq!(left(half_done(), 1000).timer, Some(asked_ms + OPERATION_MS));
+    let set_back = left(half_done(), -1_000_000);
+    assert_eq!(set_back.timer, Some(set_back.now_ms + OPERATION_MS));
+}
+
+#[test]
+fn what_nobody_was_asked_for_begins_anew() {
+    let mut bench = put(&PILLARS);
+    // As it was written down before it began.
+    bench.conversation = Conversation::new(context(&PILLARS, Some("hello.txt")), put_procedure());
+    let mut bench = left(bench, 10 * OPERATION_MS);
+    assert_eq!(bench.trace(), ["IDENTIFY_REQUEST_SENT"]);
+    bench.time_out();
+    assert_eq!(bench.last(), "FAILED");
+    assert_eq!(bench.removed, 1, "a part of it may have been offered");
+}
+
+#[test]
+fn a_file_that_was_being_fetched_is_fetched_again() {
+    let mut bench = get(&PILLARS);
+    for pillar in PILLARS {
+        bench.hear(get_identify(pillar, POSITIVE, Some(1000)));
+    }
+    let before = bench.conversation.milestone();
+    bench.hear(get_progress("south"));
+    let told = bench.conversation.milestone();
+    assert_ne!(before, told, "nothing else tells the checksum");
+    bench.hear(get_final("south", COMPLETED));
+    assert_ne!(told, bench.conversation.milestone());
+    assert_eq!(bench.downloads.len(), 1);
+    let mut bench = left(bench, 10 * OPERATION_MS);
+    assert_eq!(bench.downloads.len(), 2);
+    assert_eq!(bench.downloads[0], bench.downloads[1]);
+    bench.step(Input::Reconnected);
+    assert!(bench.sent.is_empty(), "it has answered");
+    bench.step(Input::DownloadFinished { size: 5 });
+    assert_eq!(bench.last(), "COMPLETE");
+}
+
+#[test]
+fn only_what_could_not_be_asked_for_again_is_a_milestone() {
+    let mut bench = put(&PILLARS);
+    let mut milestones = vec![bench.conversation.milestone()];
+    let mut passed = |bench: &Bench<PutFileProcedure>| {
+        let now = bench.conversation.milestone();
+        let further = milestones.last() != Some(&now);
+        milestones.push(now);
+        further
+    };
+    for pillar in PILLARS {
+        bench.hear(put_identify(pillar, POSITIVE));
+        assert!(!passed(&bench), "identified");
+    }
+    bench.step(Input::OfferReady);
+    assert!(passed(&bench), "asked");
+    bench.hear(put_final("north", COMPLETED));
+    assert!(passed(&bench), "half done");
+    bench.hear(put_final("north", COMPLETED));
+    assert!(!passed(&bench), "a repetition");
+    bench.hear(put_final("south", COMPLETED));
+    assert!(passed(&bench), "done");
+}

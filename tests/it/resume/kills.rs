@@ -1,0 +1,183 @@
+//! Kills at any moment: every operation that has begun ends, and is told, once it has come back.
+
+use std::{fs, path::PathBuf, time::Duration};
+
+use super::{NOTHING, journal, resume, resuming, start};
+use crate::support::{
+    Random, md5, noise, number_from_environment, pause, process, process::Running, site::Site,
+    whole::NO_FILES,
+};
+
+/// A client is killed this much later than it was started, at most.
+const LATEST_MICROSECONDS: u64 = 400_000;
+
+/// What commands say at the end.
+const ENDS: [&str; 4] = [
+    " stored on ",
+    " retrieved",
+    " deleted from ",
+    " replaced at ",
+];
+
+fn kills() -> u64 {
+    let kills = number_from_environment("PILLARBOX_TEST_KILLS", 10);
+    u64::try_from(kills).unwrap()
+}
+
+struct Scene {
+    site: Site,
+    _parts: [Running; 3],
+    random: Random,
+}
+
+impl Scene {
+    fn start(seed: u64) -> Self {
+        let site = Site::new(&["north", "south"]);
+        let parts = ["hub", "north", "south"].map(|part| site.start(part));
+        Self {
+            site,
+            _parts: parts,
+            random: Random::new(seed),
+        }
+    }
+
+    /// Runs a command and kills it at some moment. Gives whether it had told its end by then.
+    fn live_and_die(&mut self, subcommand: &str, args: &[&str]) -> bool {
+        let mut client = start(&self.site, subcommand, args);
+        pause(Duration::from_micros(
+            self.random.below(LATEST_MICROSECONDS),
+        ));
+        if !client.lives() {
+            client.wait_for_success();
+            return true;
+        }
+        client.kill();
+        // It may have told it just before.
+        let is_end = |line: &String| ENDS.iter().any(|end| line.contains(end));
+        client.errors().iter().any(is_end) || client.output().iter().any(is_end)
+    }
+
+    /// Resumes, perhaps with a further kill, and gives what the last one told.
+    fn resume(&mut self) -> Option<String> {
+        if self.random.below(2) == 0 {
+            let mut resuming = resuming(&self.site);
+            pause(Duration::from_micros(
+                self.random.below(LATEST_MICROSECONDS),
+            ));
+            resuming.kill();
+            if let Some(told) = resuming.output().first() {
+                assert!(told.ends_with(" \t COMPLETE"), "{told}");
+                // Told, but maybe not settled: then it is told again.
+                let again = process::succeed(&resume(&self.site, &[]));
+                assert!(again.is_empty() || again.trim_end() == told, "{again}");
+                return Some(told.clone());
+            }
+        }
+        let told = process::succeed(&resume(&self.site, &[]));
+        assert!(told.lines().count() <= 1, "{told}");
+        let line = told.lines().next()?.to_owned();
+        assert!(line.ends_with(" \t COMPLETE"), "{line}");
+        Some(line)
+    }
+
+    fn assert_nothing_left(&self) {
+        assert_eq!(journal(&self.site), NOTHING);
+        assert_eq!(self.site.offered(), NO_FILES);
+    }
+}
+
+#[test]
+fn puts_end_whenever_their_client_is_killed() {
+    let mut scene = Scene::start(75);
+    let mut resumed = 0;
+    for number in 0..kills() {
+        let name = format!("file-{number}");
+        let length = usize::try_from(scene.random.below(2_000_000)).unwrap();
+        let content = noise(number, length);
+        let path = scene.site.file(&name, &content);
+        let told = scene.live_and_die("put-file", &["-f", path.to_str().unwrap()]);
+        let line = scene.resume();
+        println!("{name}, {length} bytes: told at once {told}, later {line:?}");
+        resumed += usize::from(line.is_some());
+        let listed = scene.site.run("get-checksums", ["-i", &name]);
+        let listed = process::stdout(&listed);
+        if told || line.is_some() {
+            let all = format!("2 \t{} \tAll", md5(&content));
+            assert!(listed.contains(&all), "{name}: {listed}");
+        } else {
+            assert!(!listed.contains(&name), "nobody was told: {listed}");
+        }
+        scene.assert_nothing_left();
+    }
+    assert!(kills() < 10 || resumed > 0, "no kill was in the middle");
+}
+
+#[test]
+fn gets_end_whenever_their_client_is_killed() {
+    let mut scene = Scene::start(76);
+    let content = noise(77, 3_000_000);
+    let path = scene.site.file("a.bin", &content);
+    process::succeed(
+        &scene
+            .site
+            .run("put-file", ["-f".as_ref(), path.as_os_str()]),
+    );
+    for number in 0..kills() {
+        let copy = format!("copy-{number}");
+        let told = scene.live_and_die("get-file", &["-i", "a.bin", "-l", &copy]);
+        let line = scene.resume();
+        println!("{copy}: told at once {told}, later {line:?}");
+        if told || line.is_some() {
+            assert!(fs::read(scene.site.path().join(&copy)).unwrap() == content);
+        }
+        scene.assert_nothing_left();
+        assert_eq!(parts(&scene.site), Vec::<PathBuf>::new());
+    }
+}
+
+#[test]
+fn deletions_and_replacements_end_whenever_their_client_is_killed() {
+    let mut scene = Scene::start(78);
+    let (old, new) = (noise(79, 5000), noise(80, 500_000));
+    let (old_md5, new_md5) = (md5(&old), md5(&new));
+    for number in 0..kills() {
+        let name = format!("file-{number}");
+        let place = scene.site.file(&name, &old);
+        process::succeed(
+            &scene
+                .site
+                .run("put-file", ["-f".as_ref(), place.as_os_str()]),
+        );
+        let replacement = scene.site.file("new", &new);
+        let mut args = vec!["-i", &name, "-p", "north", "-C", &old_md5];
+        let deletes = number % 2 == 0;
+        if !deletes {
+            args.extend(["-f", replacement.to_str().unwrap()]);
+        }
+        let subcommand = if deletes {
+            "delete-file"
+        } else {
+            "replace-file"
+        };
+        let told = scene.live_and_die(subcommand, &args);
+        let line = scene.resume();
+        println!("{subcommand} {name}: told at once {told}, later {line:?}");
+        let there = scene
+            .site
+            .run("get-checksums", ["-i", &name, "-p", "north"]);
+        let there = process::stdout(&there);
+        let done = told || line.is_some();
+        assert_eq!(there.contains(&old_md5), !done, "{there}");
+        assert_eq!(there.contains(&new_md5), done && !deletes, "{there}");
+        scene.assert_nothing_left();
+    }
+}
+
+/// What was received of a file and is none.
+fn parts(site: &Site) -> Vec<PathBuf> {
+    let entries = fs::read_dir(site.path()).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths
+        .filter(|path| path.extension().is_some_and(|it| it == "part"))
+        .collect()
+}
