@@ -1,10 +1,13 @@
 //! What users of this protocol have met elsewhere, each as a small test of the whole node.
 
+mod asking;
+mod checksum_pillar;
 mod checksums;
 mod deliveries;
 mod destructive;
 mod file_ids;
 mod leftovers;
+mod parts;
 mod patterns;
 mod repeats;
 mod sizes;

@@ -136,7 +136,7 @@ impl Drop for Whole {
     }
 }
 
-fn settings(site: &Site, pillars: &[&str], hosts: &[String]) -> String {
+pub(crate) fn settings(site: &Site, pillars: &[&str], hosts: &[String]) -> String {
     let exchange = site.exchange_port;
     let mut hosts: Vec<String> = hosts.iter().map(|host| format!("\"{host}\"")).collect();
     hosts.push(format!("\"127.0.0.1:{exchange}\""));
