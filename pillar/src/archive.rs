@@ -23,7 +23,8 @@
 //!
 //! Temporary files, which start-up removes; or a file at its place without a row in the index, if the
 //! crash came between steps 4 and the commit. Nobody was promised the latter, so the next put of the
-//! same id replaces it atomically ([`Leftover::Replace`]) with its own verified bytes. A row without a
+//! same id replaces it atomically ([`Leftover::Replace`]) with its own verified bytes, unless it has been
+//! found and listed by then. What others left in `tmpDir` is moved to `retainDir`. A row without a
 //! file can't come from a crash, since the row is committed after step 4, and since a delete has an open
 //! operation in the index, as a replace has, from before its first name until its commit:
 //! [`settle`](Archive::settle) makes up for either.

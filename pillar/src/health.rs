@@ -7,7 +7,7 @@ use pillarbox_messages::{CollectionId, ProtocolVersion, StatusCode, StatusInfo, 
 
 use crate::{
     context::Context,
-    index::{IndexError, ListQuery},
+    index::{Health, IndexError, ListQuery},
     workers::WorkerStatus,
 };
 
@@ -19,6 +19,8 @@ pub(crate) struct Facts {
     directories: Vec<Directory>,
     /// The time of the oldest checksum of each collection that has files.
     oldest: Result<Vec<(CollectionId, i64)>, IndexError>,
+    /// What is known to be wrong with files.
+    files: Result<Vec<(CollectionId, Health)>, IndexError>,
     /// Zero: checksums may be of any age.
     max_age: Duration,
     workers: Vec<WorkerStatus>,
@@ -41,6 +43,7 @@ pub(crate) async fn look(context: &Context) -> Facts {
         bus,
         directories: context.archive.directories().await,
         oldest: oldest(context).await,
+        files: files(context).await,
         max_age: match context.archive.keeps_bytes() {
             true => context.settings.max_age_for_checksums,
             // There is nothing to compute them from again.
@@ -62,6 +65,15 @@ async fn oldest(context: &Context) -> Result<Vec<(CollectionId, i64)>, IndexErro
     Ok(oldest)
 }
 
+async fn files(context: &Context) -> Result<Vec<(CollectionId, Health)>, IndexError> {
+    let mut files = Vec::new();
+    for collection in context.component.collections() {
+        let health = context.index.health(collection).await?;
+        files.push((collection.clone(), health));
+    }
+    Ok(files)
+}
+
 impl Facts {
     /// What they amount to: the worst of all, and a sentence about each.
     pub(crate) fn status(&self) -> StatusInfo {
@@ -71,6 +83,7 @@ impl Facts {
             directory.tell(&mut report);
         }
         self.tell_checksums(&mut report);
+        self.tell_files(&mut report);
         for worker in &self.workers {
             let code = match worker.fault() {
                 Some(_) => StatusCode::Warning,
@@ -87,6 +100,24 @@ impl Facts {
             BusState::Connecting => report.say(StatusCode::Warning, "bus: not connected, trying"),
             BusState::Failed(error) => report.say(StatusCode::Error, format!("bus: {error}")),
             BusState::Closed => report.say(StatusCode::Error, "bus: closed"),
+        }
+    }
+
+    /// That the index can't be read has been told.
+    fn tell_files(&self, report: &mut Report) {
+        for (collection, health) in self.files.iter().flatten() {
+            let Health {
+                missing,
+                inconsistent,
+            } = health;
+            let code = match (missing, inconsistent) {
+                (0, 0) => StatusCode::Ok,
+                _ => StatusCode::Warning,
+            };
+            report.say(
+                code,
+                format!("collection {collection}: {missing} files missing, {inconsistent} changed"),
+            );
         }
     }
 
@@ -193,6 +224,7 @@ mod tests {
                 minimum_size_left: 100,
             }],
             oldest: Ok(vec![("books".into(), 86_400_000)]),
+            files: Ok(vec![("books".into(), Health::default())]),
             max_age: Duration::from_secs(10 * 86_400),
             workers: Vec::new(),
         }
@@ -241,6 +273,18 @@ mod tests {
             StatusCode::Ok,
             "the oldest checksum is of 1969-12-31",
         );
+    }
+
+    #[test]
+    fn lost_and_rotten_files_are_a_warning() {
+        let mut facts = facts();
+        let health = Health {
+            missing: 0,
+            inconsistent: 2,
+        };
+        facts.files = Ok(vec![("books".into(), health)]);
+        let words = "WARNING collection books: 0 files missing, 2 changed";
+        assert_status(&facts, StatusCode::Warning, words);
     }
 
     #[test]

@@ -14,7 +14,7 @@
 //! * Nothing is listed that is not complete on disk: a file's bytes are synced before its name is
 //!   made, the name is synced before its row is written, and the row is committed before anybody is
 //!   told. What a crash leaves is at most a file without a row, which nobody was promised and which
-//!   the next put of the same id replaces; or a replace or delete that the index has as an open operation,
+//!   the next put of the same id replaces, or which is listed if none comes; or a replace or delete that the index has as an open operation,
 //!   which is finished at the next start or before the file's next change, or was never begun.
 //! * An archived file's bytes are never written to. A name is given to complete bytes, or taken away.
 //! * Text from peers becomes a path only in [`archive`], component by component.

@@ -84,7 +84,8 @@ impl Unexplored {
         self.lock().remove(collection);
     }
 
-    fn contains(&self, collection: &CollectionId) -> bool {
+    /// Whether not all of its files may have been found.
+    pub(crate) fn contains(&self, collection: &CollectionId) -> bool {
         self.lock().contains(collection)
     }
 

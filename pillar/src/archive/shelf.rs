@@ -83,8 +83,10 @@ impl Shelf {
             let name = entry.file_name();
             if disk::is_temporary(&name) || name == PROBE {
                 fs::remove_file(entry.path())?;
-            } else {
-                self.move_to_retained(&entry.path())?;
+            } else if let Err(error) = self.move_to_retained(&entry.path()) {
+                // It is in nobody's way.
+                let path = entry.path();
+                tracing::warn!(path = %path.display(), %error, "somebody else's temporary file stays");
             }
         }
         Ok(())

@@ -125,6 +125,14 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
+    /// When its content was last changed.
+    pub(crate) fn modified_ms(&self) -> i64 {
+        let (seconds, nanos) = self.modified;
+        seconds
+            .saturating_mul(1_000)
+            .saturating_add(nanos / 1_000_000)
+    }
+
     pub(crate) fn of(file: &File) -> io::Result<Self> {
         Ok(Self::from(&file.metadata()?))
     }

@@ -5,7 +5,6 @@
 //! second or so, and that is where it goes on after a restart.
 
 use std::{
-    fmt,
     path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
@@ -20,7 +19,7 @@ use super::{
     reading::{Batch, Reading, Unread},
 };
 use crate::{
-    archive::{Found, Identity, Tree, Walk},
+    archive::{Found, Identity, StoredFile, Tree, Walk},
     context::Context,
     index::{Adopted, Adoption, FileRow, Place},
 };
@@ -41,7 +40,7 @@ struct Tally {
     entries: u64,
     adopted: u64,
     strays: u64,
-    /// Files that operations had in hand, or that changed while they were read.
+    /// Files that operations had in hand or may ask for again, or that changed while they were read.
     left: u64,
 }
 
@@ -88,6 +87,7 @@ impl Worker for Reconcile {
         for collection in self.context.component.collections().to_vec() {
             self.collection(shift, &collection)?;
         }
+        shift.progress(self.state());
         let pillar = self.context.component.id().as_str();
         info!(pillar, done = %self.state(), "index and archive directories were compared");
         self.inspection.conclude(shift);
@@ -196,7 +196,7 @@ impl Reconcile {
                 let last = files.last().map(|id| id.as_str().to_owned());
                 for id in self.unlisted(shift, collection, &files)? {
                     shift.go_on()?;
-                    batch.extend(self.read(shift, &tree, &id)?);
+                    batch.extend(self.read(shift, collection, &tree, &id)?);
                     if batch.is_due() {
                         self.adopt(shift, collection, &tree, batch.take())?;
                         self.save(shift, collection, step, id.as_str())?;
@@ -244,15 +244,33 @@ impl Reconcile {
         Ok(files.iter().filter(is_unlisted).cloned().collect())
     }
 
+    /// Whether the file may be what a put left that was cut off, whose request comes again and is then done. A new
+    /// index knows of no puts.
+    fn may_be_asked_for(
+        &self,
+        shift: &Shift,
+        collection: &CollectionId,
+        stored: &StoredFile,
+    ) -> bool {
+        let modified = Identity::of(&stored.file).map(|identity| identity.modified_ms());
+        let young = |modified: i64| shift.now_ms().abs_diff(modified) < COMES_AGAIN_MS;
+        !self.context.unexplored.contains(collection) && modified.is_ok_and(young)
+    }
+
     /// Reads a file that has no row.
     fn read(
         &mut self,
         shift: &mut Shift,
+        collection: &CollectionId,
         tree: &Tree,
         id: &ArchiveFileId,
     ) -> Result<Option<Candidate>, Interrupt> {
         let read = match tree.open(id) {
             Ok(None) => return Ok(None),
+            Ok(Some(stored)) if self.may_be_asked_for(shift, collection, &stored) => {
+                self.done.left += 1;
+                return Ok(None);
+            }
             Ok(Some(stored)) => self.reading.checksum(shift, &stored).and_then(|read| {
                 tree.make_last(id, &stored.file, shift.now_ms())?;
                 Ok((stored.size, read))
@@ -365,7 +383,7 @@ impl Reconcile {
         Ok(())
     }
 
-    fn state(&self) -> impl fmt::Display {
+    fn state(&self) -> String {
         let Tally {
             rows,
             entries,
@@ -407,6 +425,8 @@ fn next(walk: &mut Walk, shift: &mut Shift) -> Result<Option<Vec<Found>>, Interr
     })
 }
 
+/// How long a request may wait for a pillar that comes back, by the default of operation timeouts.
+const COMES_AGAIN_MS: u64 = 3_600_000;
 /// What an entry of a directory counts for, in bytes.
 const ENTRY_COST: u64 = 64;
 /// What a look at an inode or a row counts for, in bytes.

@@ -32,10 +32,18 @@ async fn taking_over(files: &[(&str, &[u8])], change: impl FnOnce(&mut PillarOpt
     Site::with(start).await
 }
 
+/// A file that has been there for two hours.
 fn lay(base: &Path, path: &str, content: &[u8]) {
     let path = base.join(path);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, content).unwrap();
+    fs::write(&path, content).unwrap();
+    age(&path);
+}
+
+fn age(path: &Path) {
+    let file = fs::File::options().append(true).open(path).unwrap();
+    let past = SystemTime::now() - Duration::from_secs(7_200);
+    file.set_modified(past).unwrap();
 }
 
 /// Reads next to nothing.
@@ -103,7 +111,7 @@ async fn a_row_without_a_file_is_kept_and_told_once() {
     assert_eq!(site.refused(site.get_request("x1", DEAD)).await, NOT_FOUND);
 
     // It comes back, but not as it was.
-    fs::write(site.place("x1"), NEW).unwrap();
+    lay(&site.base(), "fileDir/x1", NEW);
     let changed = (AlarmCode::ChecksumAlarm, Some("x1".into()));
     assert_eq!(site.next_alarm().await, changed);
     let again = site.wait_for_row("x1").await;
@@ -301,13 +309,19 @@ async fn a_put_finds_a_taken_over_file_before_it_is_listed() {
     site.put("x2", NEW).await;
 }
 
-/// What a put that was cut off leaves is nobody's file; the same put is done when it comes again.
+/// What a put that was cut off leaves is nobody's file: the same put is done when it comes again. Only after that time
+/// it is a file like any other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_put_replaces_what_a_crash_left_where_all_files_are_known() {
-    let site = Site::with(|options| options.settings.reconcile = slowly());
-    let mut site = site.await;
-    lay(&site.base(), "fileDir/x1", OLD);
+async fn what_a_crash_left_waits_for_its_request() {
+    let mut site = restless().await;
+    for id in ["x1", "x2"] {
+        fs::write(site.place(id), OLD).unwrap();
+    }
+    site.after_a_turn("reconcile").await;
+    assert_eq!(site.index().count(&"books".into()).await.unwrap(), 0);
     site.put("x1", NEW).await;
     assert_eq!(fs::read(site.place("x1")).unwrap(), NEW);
     assert_eq!(site.lying("retainDir"), [("x1".to_owned(), OLD.to_vec())]);
+    age(&site.place("x2"));
+    site.wait_for_row("x2").await;
 }
