@@ -5,6 +5,7 @@ use std::time::Duration;
 use pillarbox_bus::{Broker, Bus, BusError, BusState, ConnectOptions, StompOptions};
 use pillarbox_messages::ComponentId;
 use pillarbox_settings::BusUrl;
+use tokio::time::{Instant, sleep};
 use tracing::info;
 
 /// What leads to the bus.
@@ -47,9 +48,27 @@ impl Route {
     /// # Errors
     /// If the bus refuses the component for good.
     pub(crate) async fn connect_patiently(&self, id: &ComponentId) -> Result<Bus, BusError> {
-        let bus = self.connect(id)?;
-        wait_patiently(&bus, id, NOTICE_INTERVAL).await?;
-        Ok(bus)
+        self.connect_again(id, FORMER_CONNECTION).await
+    }
+
+    /// The id may still be held by the connection of a process that was killed, until the bus has noticed its end:
+    /// for so long it is asked for again.
+    async fn connect_again(&self, id: &ComponentId, patience: Duration) -> Result<Bus, BusError> {
+        let deadline = Instant::now() + patience;
+        loop {
+            let bus = self.connect(id)?;
+            match wait_patiently(&bus, id, NOTICE_INTERVAL).await {
+                Ok(()) => return Ok(bus),
+                Err(BusError::ClientIdInUse(_)) if Instant::now() < deadline => {
+                    info!(
+                        component = id.as_str(),
+                        "its former connection is still there"
+                    );
+                    sleep(BETWEEN_TRIES).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
     }
 }
 
@@ -76,6 +95,9 @@ fn addresses(url: &BusUrl) -> Vec<String> {
     }
 }
 
+/// How long the bus may take to notice that a process has ended, which its host tells at once.
+const FORMER_CONNECTION: Duration = Duration::from_secs(5);
+const BETWEEN_TRIES: Duration = Duration::from_millis(200);
 /// How often a person is told that the bus is still away.
 const NOTICE_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -111,6 +133,8 @@ mod tests {
         options
     }
 
+    const IN_USE: &str = "ERROR\nmessage:CLIENT-ID-IN-USE\n\n\0";
+
     async fn waited(options: StompOptions) -> Result<(), BusError> {
         let id = ComponentId::from("north");
         let bus = Route::There(options).connect(&id).unwrap();
@@ -132,9 +156,28 @@ mod tests {
 
     #[tokio::test]
     async fn a_bus_that_refuses_for_good_is_not_waited_for() {
-        let options = bus_that_says(&["ERROR\nmessage:CLIENT-ID-IN-USE\n\n\0"]);
+        let options = bus_that_says(&[IN_USE]);
         let in_use = BusError::ClientIdInUse("north".to_owned());
         assert_eq!(waited(options).await, Err(in_use));
+    }
+
+    #[tokio::test]
+    async fn an_id_that_a_killed_process_held_is_asked_for_again_for_a_while() {
+        let id = ComponentId::from("north");
+        let options = bus_that_says(&[IN_USE, IN_USE, "CONNECTED\nversion:1.2\n\n\0"]);
+        let again = Route::There(options)
+            .connect_again(&id, FORMER_CONNECTION)
+            .await;
+        assert!(again.is_ok(), "{again:?}");
+
+        let options = bus_that_says(&[IN_USE]);
+        let again = Route::There(options)
+            .connect_again(&id, Duration::ZERO)
+            .await;
+        assert_eq!(
+            again.unwrap_err(),
+            BusError::ClientIdInUse("north".to_owned())
+        );
     }
 
     #[test]
