@@ -10,6 +10,7 @@ use pillarbox_client::{
 use pillarbox_exchange::ExchangeClient;
 use pillarbox_messages::{ComponentId, clock::SystemClock};
 use pillarbox_settings::{Node, Repository};
+use tokio::time::interval;
 
 use crate::{
     args::operations::ClientArgs,
@@ -19,6 +20,7 @@ use crate::{
     json,
     node::exchange_client,
     output::{in_words, print, say},
+    progress::Progress,
     signals::Stop,
 };
 
@@ -231,8 +233,36 @@ impl Session {
     pub(crate) async fn follow(
         &mut self,
         start: impl Future<Output = Result<Running, ClientError>>,
-        mut on_event: impl FnMut(&Event) -> Result<(), Failure>,
+        on_event: impl FnMut(&Event) -> Result<(), Failure>,
     ) -> Result<Followed, Failure> {
+        self.drive(start, on_event, None).await
+    }
+
+    /// Starts an operation that moves a file and follows it to its end, with a line on a terminal that tells how far
+    /// it is; otherwise as [`Self::follow`].
+    ///
+    /// # Errors
+    /// It could not start; interrupted.
+    pub(crate) async fn transfer(
+        &mut self,
+        what: &str,
+        start: impl Future<Output = Result<Running, ClientError>>,
+    ) -> Result<Followed, Failure> {
+        let progress = Progress::start(what);
+        let told = |event: &Event| {
+            progress.set(event);
+            Ok(())
+        };
+        self.drive(start, told, Some(&progress)).await
+    }
+
+    async fn drive(
+        &mut self,
+        start: impl Future<Output = Result<Running, ClientError>>,
+        mut on_event: impl FnMut(&Event) -> Result<(), Failure>,
+        progress: Option<&Progress>,
+    ) -> Result<Followed, Failure> {
+        let mut ticks = interval(TICK);
         let mut running = tokio::select! {
             started = start => started.map_err(not_started)?,
             () = self.stop.asked() => return Err(Failure::interrupted()),
@@ -252,6 +282,10 @@ impl Session {
                             running.cancel();
                         }
                     }
+                }
+                _ = ticks.tick(), if progress.is_some() => {
+                    let moved = running.transferred();
+                    progress.into_iter().for_each(|progress| progress.moved(moved));
                 }
                 () = self.stop.asked(), if !interrupted => {
                     interrupted = true;
@@ -357,3 +391,5 @@ fn no_bus(error: BusError) -> Failure {
 
 /// How long a command waits for a bus that doesn't answer.
 const BUS_PATIENCE: Duration = Duration::from_secs(10);
+/// How often a terminal is told how far a transfer is.
+const TICK: Duration = Duration::from_millis(200);

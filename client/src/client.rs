@@ -16,6 +16,7 @@ use crate::{
     error::ClientError,
     journal::{Journal, JournalError},
     mediator::{Arrived, Mediator, Registration},
+    meter::Meter,
     options::ClientOptions,
     running::Running,
     task::{Beginning, ConversationTask, EVENTS_WAITING, Keeping, Surroundings},
@@ -194,6 +195,7 @@ impl Client {
             file = context.file.as_ref().map(FileId::as_str),
             op = P::OPERATION.as_str(),
         );
+        let meter = Meter::default();
         let surroundings = Surroundings {
             component: self.shared.component.clone(),
             exchange: self.shared.exchange.clone(),
@@ -201,6 +203,7 @@ impl Client {
             cancel: cancel.clone(),
             acknowledges: self.shared.named,
             timeouts: timeouts_of(context),
+            meter: meter.clone(),
         };
         let task = ConversationTask::new(conversation, surroundings, cargo, keeping, sender);
         self.shared
@@ -211,6 +214,7 @@ impl Client {
             events,
             ended,
             cancel,
+            meter,
         }
     }
 

@@ -28,7 +28,7 @@
 //! * [`journal`]: what a named client has begun; [`resume`]: going on with it in another process
 //! * [`digests`] computes checksums
 //! * [`listing`]: putting together what several pillars list
-//! * `task`, `mediator`, `terms`, `cargo`, `source`, `transfer`: the machines' surroundings
+//! * `task`, `mediator`, `terms`, `cargo`, `source`, `transfer`, `meter`: the machines' surroundings
 
 mod cargo;
 pub mod client;
@@ -39,6 +39,7 @@ pub mod event;
 pub mod journal;
 pub mod listing;
 mod mediator;
+mod meter;
 mod operations;
 pub mod options;
 pub mod request;
@@ -60,6 +61,7 @@ pub use crate::{
         EventKind, Outcome, Page, Replaced, Stored,
     },
     journal::{Journal, JournalError},
+    meter::Transferred,
     options::{ClientOptions, passing_id},
     request::{
         DeleteFile, GetAuditTrails, GetChecksums, GetFile, GetFileIds, GetStatus, PutFile,

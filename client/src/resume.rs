@@ -10,6 +10,7 @@ use crate::{
     event::{Event, Outcome},
     journal::{Entry, JournalError, KeptCargo, Settling, Slot, State},
     mediator::{Arrived, Registration},
+    meter::Meter,
     running::{Ended, Running},
     task::{Beginning, Keeping, remove_offer},
 };
@@ -176,6 +177,7 @@ impl Client {
                 events,
                 ended,
                 cancel: self.shared.cancel.child_token(),
+                meter: Meter::default(),
             },
         };
         let exchange = self.shared.exchange.clone();

@@ -15,6 +15,7 @@ use tracing::error;
 use crate::{
     event::{Event, EventKind, Outcome},
     journal::Settling,
+    meter::{Meter, Transferred},
 };
 
 /// An operation under way.
@@ -28,6 +29,7 @@ pub struct Running {
     pub(crate) events: mpsc::Receiver<Event>,
     pub(crate) ended: oneshot::Receiver<Ended>,
     pub(crate) cancel: CancellationToken,
+    pub(crate) meter: Meter,
 }
 
 /// The end of an operation.
@@ -63,6 +65,13 @@ impl Running {
     /// The events as a stream; it ends after the last one.
     pub const fn events(&mut self) -> Events<'_> {
         Events(&mut self.events)
+    }
+
+    /// How much of its file has been moved between this machine and the exchange: up before the pillars fetch it,
+    /// down once a pillar has delivered it.
+    #[must_use]
+    pub fn transferred(&self) -> Transferred {
+        self.meter.read()
     }
 
     /// Ends the operation with a failed outcome, and cleans up.

@@ -15,7 +15,10 @@ use std::{
 use bytes::Bytes;
 use futures_util::{Stream, stream};
 use pillarbox_messages::{ChecksumSpec, HexBinary};
-use tokio::{sync::mpsc, task::JoinError};
+use tokio::{
+    sync::mpsc,
+    task::{JoinError, JoinHandle},
+};
 
 use crate::{digests::Hasher, error::ClientError, validate};
 
@@ -102,17 +105,38 @@ pub(crate) async fn examine(
     outcome(reading.await)
 }
 
-/// Reads a file of this size piece by piece for somebody else, while another thread computes its checksum. Ends early
-/// when the pieces are dropped. The future tells the checksum once all has been read.
-pub(crate) fn read_hashed(
+/// Reads a file of this size piece by piece for somebody else, while another thread computes its checksum, if it is
+/// wanted. Ends early when the pieces are dropped. The future tells the checksum once all has been read.
+pub(crate) fn read_for(
     file: File,
     size: u64,
-    mut hasher: Hasher,
+    hasher: Option<Hasher>,
 ) -> (
     impl Stream<Item = io::Result<Bytes>> + Send + 'static,
-    impl Future<Output = Result<HexBinary, String>> + Send,
+    impl Future<Output = Result<Option<HexBinary>, String>> + Send,
 ) {
     let (pieces, arriving) = mpsc::channel(PIECES_IN_FLIGHT);
+    let (copies, hashing) = hasher.map(hash_beside).unzip();
+    let reading = tokio::task::spawn_blocking(move || {
+        let copies = copies.as_ref();
+        pass_on(&file, size, &pieces, copies)
+    });
+    let next = |mut arriving: mpsc::Receiver<_>| async {
+        let piece = arriving.recv().await?;
+        Some((piece, arriving))
+    };
+    let checksum = async {
+        outcome(reading.await)?;
+        match hashing {
+            None => Ok(None),
+            Some(hashing) => hashing.await.map(Some).map_err(|_| ENDED.to_owned()),
+        }
+    };
+    (stream::unfold(arriving, next), checksum)
+}
+
+/// A thread that computes the checksum of the pieces that it is given.
+fn hash_beside(mut hasher: Hasher) -> (SyncSender<Bytes>, JoinHandle<HexBinary>) {
     let (copies, read) = sync_channel::<Bytes>(PIECES_IN_FLIGHT);
     let hashing = tokio::task::spawn_blocking(move || {
         while let Ok(piece) = read.recv() {
@@ -120,24 +144,15 @@ pub(crate) fn read_hashed(
         }
         hasher.finish()
     });
-    let reading = tokio::task::spawn_blocking(move || pass_on(&file, size, &pieces, &copies));
-    let next = |mut arriving: mpsc::Receiver<_>| async {
-        let piece = arriving.recv().await?;
-        Some((piece, arriving))
-    };
-    let checksum = async {
-        outcome(reading.await)?;
-        hashing.await.map_err(|_| ENDED.to_owned())
-    };
-    (stream::unfold(arriving, next), checksum)
+    (copies, hashing)
 }
 
-/// Gives every piece of a file to both.
+/// Gives every piece of a file to both, or to the one that there is.
 fn pass_on(
     file: &File,
     size: u64,
     pieces: &mpsc::Sender<io::Result<Bytes>>,
-    copies: &SyncSender<Bytes>,
+    copies: Option<&SyncSender<Bytes>>,
 ) -> io::Result<()> {
     let mut place = 0_u64;
     loop {
@@ -157,7 +172,8 @@ fn pass_on(
             // Whoever sends may have got what was announced, and does not look at what comes after it.
             return Err(longer());
         }
-        if !(sent && copies.send(piece).is_ok()) {
+        let copied = copies.is_none_or(|copies| copies.send(piece).is_ok());
+        if !(sent && copied) {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
     }
@@ -260,11 +276,14 @@ mod tests {
             assert_eq!(opened.size, size);
             assert_eq!(opened.checksum, small.then(|| md5(&content)), "{size}");
             assert_eq!(opened.content, small.then(|| content.clone().into()));
-            let hasher = Hasher::new(&SPEC).unwrap();
-            let (pieces, checksum) = read_hashed(opened.file, size, hasher);
-            let all: Vec<Bytes> = soon(pieces.map(Result::unwrap).collect()).await;
-            assert_eq!(all.concat(), content);
-            assert_eq!(soon(checksum).await, Ok(md5(&content)));
+            for wanted in [false, true] {
+                let hasher = wanted.then(|| Hasher::new(&SPEC).unwrap());
+                let file = opened.file.try_clone().unwrap();
+                let (pieces, checksum) = read_for(file, size, hasher);
+                let all: Vec<Bytes> = soon(pieces.map(Result::unwrap).collect()).await;
+                assert_eq!(all.concat(), content);
+                assert_eq!(soon(checksum).await, Ok(wanted.then(|| md5(&content))));
+            }
         }
     }
 
@@ -281,7 +300,7 @@ mod tests {
         let size = BUFFER_BYTES as u64;
         let (file, _) = file(2 * size);
         let file = file.reopen().unwrap();
-        let (pieces, checksum) = read_hashed(file, size, Hasher::new(&SPEC).unwrap());
+        let (pieces, checksum) = read_for(file, size, Some(Hasher::new(&SPEC).unwrap()));
         let mut pieces = Box::pin(pieces);
         assert_eq!(pieces.next().await.unwrap().unwrap().len(), BUFFER_BYTES);
         drop(pieces);
@@ -294,7 +313,7 @@ mod tests {
         let size = 16 * BUFFER_BYTES as u64;
         let (file, _) = file(size);
         let file = file.reopen().unwrap();
-        let (pieces, checksum) = read_hashed(file, size, Hasher::new(&SPEC).unwrap());
+        let (pieces, checksum) = read_for(file, size, Some(Hasher::new(&SPEC).unwrap()));
         drop(pieces);
         assert!(soon(checksum).await.is_err());
     }

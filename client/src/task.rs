@@ -26,6 +26,7 @@ use crate::{
     event::{Event, Outcome},
     journal::Settling,
     mediator::{Arrived, Mediator, acknowledge},
+    meter::Meter,
     running::Ended,
     source,
     terms::millis,
@@ -49,6 +50,8 @@ pub(crate) struct Surroundings {
     pub(crate) timeouts: Timeouts,
     /// Whether messages are acknowledged when the machine has taken them.
     pub(crate) acknowledges: bool,
+    /// Counts the bytes of the file that is moved.
+    pub(crate) meter: Meter,
 }
 
 /// How a conversation begins.
@@ -424,8 +427,9 @@ impl<P: Procedure> ConversationTask<P> {
             None => file.try_clone().map(Offered::Large),
         };
         let stop = self.stop.clone();
+        let meter = self.surroundings.meter.clone();
         self.transfer.spawn(async move {
-            let offering = transfer::offer(exchange, cargo, size, address, spec.as_ref());
+            let offering = transfer::offer(exchange, cargo, size, address, spec.as_ref(), meter);
             let offered = stop.run_until_cancelled_owned(offering).await;
             match offered.unwrap_or_else(|| Err(ENDED.to_owned())) {
                 Ok(checksum) => {
@@ -450,9 +454,10 @@ impl<P: Procedure> ConversationTask<P> {
         let address = address.clone();
         let place = Place::new(target, &self.conversation.context().correlation);
         let stop = self.stop.clone();
-        let fetching =
-            async move { vec![transfer::fetch(exchange, address, place, expected, stop).await] };
-        self.transfer.spawn(fetching);
+        let meter = self.surroundings.meter.clone();
+        self.transfer.spawn(async move {
+            vec![transfer::fetch(exchange, address, place, expected, meter, stop).await]
+        });
     }
 
     /// Ends what still goes on, and leaves nothing on the exchange, nor a message that nobody acknowledges.

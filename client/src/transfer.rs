@@ -11,6 +11,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use futures_util::StreamExt as _;
 use pillarbox_exchange::{Download, ExchangeClient, ExchangeError};
 use pillarbox_messages::{ChecksumSpec, CorrelationId, HexBinary};
 use thiserror::Error;
@@ -20,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     conversation::{Expected, Input},
     digests::Hasher,
+    meter::Meter,
     source,
 };
 
@@ -43,14 +45,19 @@ pub(crate) async fn offer(
     size: u64,
     address: String,
     spec: Option<&ChecksumSpec>,
+    meter: Meter,
 ) -> Result<Option<HexBinary>, String> {
     let offered = offered.map_err(|error| error.to_string())?;
-    let (sent, checksum) = match (offered, spec) {
-        (Offered::Small(content), _) => (exchange.put_bytes(&address, content).await, None),
-        (Offered::Large(file), None) => (exchange.put_open_file(&address, file).await, None),
-        (Offered::Large(file), Some(spec)) => {
-            let hasher = Hasher::new(spec).map_err(|error| error.to_string())?;
-            let (pieces, reading) = source::read_hashed(file, size, hasher);
+    let (sent, reading) = match offered {
+        Offered::Small(content) => (exchange.put_bytes(&address, content).await, None),
+        Offered::Large(file) => {
+            let hasher = spec.map(Hasher::new).transpose();
+            let hasher = hasher.map_err(|error| error.to_string())?;
+            meter.begin(Some(size));
+            let (pieces, reading) = source::read_for(file, size, hasher);
+            let pieces = pieces.inspect(move |piece| {
+                meter.add(piece.as_ref().map_or(0, Bytes::len));
+            });
             let sent = exchange.put_stream(&address, pieces, Some(size)).await;
             (sent, Some(reading))
         }
@@ -61,9 +68,9 @@ pub(crate) async fn offer(
             "it changed from {size} to {sent} bytes while being put"
         ));
     }
-    match checksum {
+    match reading {
         None => Ok(None),
-        Some(reading) => reading.await.map(Some),
+        Some(reading) => reading.await,
     }
 }
 
@@ -74,12 +81,14 @@ pub(crate) async fn fetch(
     address: String,
     place: Place,
     expected: Expected,
+    meter: Meter,
     stop: CancellationToken,
 ) -> Input {
     let fetched = async {
         let opening = stop.run_until_cancelled(exchange.get(&address));
         let download = opening.await.ok_or(DownloadError::Ended)??;
-        receive(download, place, expected, &stop).await
+        meter.begin(expected.size());
+        receive(download, place, expected, &meter, &stop).await
     };
     match fetched.await {
         Ok(size) => Input::DownloadFinished { size },
@@ -135,12 +144,13 @@ async fn receive(
     mut download: Download,
     place: Place,
     expected: Expected,
+    meter: &Meter,
     stop: &CancellationToken,
 ) -> Result<u64, DownloadError> {
     let (pieces, arriving) = mpsc::channel(CHUNKS_IN_FLIGHT);
     let writing = tokio::task::spawn_blocking(move || write(&place, &expected, arriving));
     let passed = match stop
-        .run_until_cancelled(pass_on(&mut download, &pieces))
+        .run_until_cancelled(pass_on(&mut download, &pieces, meter))
         .await
     {
         Some(passed) => passed.map_err(DownloadError::from),
@@ -158,8 +168,10 @@ async fn receive(
 async fn pass_on(
     download: &mut Download,
     pieces: &mpsc::Sender<Piece>,
+    meter: &Meter,
 ) -> Result<(), ExchangeError> {
     while let Some(chunk) = download.chunk().await? {
+        meter.add(chunk.len());
         if pieces.send(Piece::Bytes(chunk)).await.is_err() {
             break;
         }

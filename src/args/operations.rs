@@ -3,7 +3,24 @@
 use std::{num::NonZeroU64, path::PathBuf};
 
 use clap::Args;
-use pillarbox_messages::Timestamp;
+use pillarbox_messages::{FilePart, Timestamp};
+
+/// A part of a file as the command line gives it: two numbers of bytes in decimal digits.
+fn part(text: &str) -> Result<FilePart, String> {
+    let number = |digits: &str| {
+        let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        digits.parse().ok().filter(|_| plain)
+    };
+    let (offset, length) = text.split_once(':').unwrap_or_default();
+    match (number(offset), number(length)) {
+        (Some(_), Some(0)) => Err("a part has at least one byte".to_owned()),
+        (Some(part_offset), Some(part_length)) => Ok(FilePart {
+            part_offset,
+            part_length,
+        }),
+        _ => Err("give two numbers of bytes below 2^64, like 0:1024".to_owned()),
+    }
+}
 
 /// What every client command takes.
 #[derive(Debug, Args)]
@@ -124,6 +141,10 @@ pub struct GetFileArgs {
     /// Directory or file to write to; an existing file is replaced (default: here, named by the last part of its id)
     #[arg(short = 'l', long, value_name = "PATH")]
     pub location: Option<PathBuf>,
+
+    /// Get only LENGTH bytes from OFFSET (from 0) on, or those that the file has of them
+    #[arg(long, value_name = "OFFSET:LENGTH", value_parser = part)]
+    pub part: Option<FilePart>,
 }
 
 /// `pillarbox get-file-ids`.

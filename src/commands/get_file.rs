@@ -11,7 +11,6 @@ use crate::{
     failure::Failure,
     json,
     output::{one_line, print, say},
-    progress::Progress,
 };
 
 pub(super) async fn run(args: GetFileArgs) -> Result<(), Failure> {
@@ -20,21 +19,18 @@ pub(super) async fn run(args: GetFileArgs) -> Result<(), Failure> {
     request.validate(&setup.repository).map_err(not_started)?;
     setup.check_exchange()?;
     let (file_id, target) = (request.file_id.clone(), request.target.clone());
+    let offset = request.part.as_ref().map_or(0, |part| part.part_offset);
     let mut session = setup.connect().await?;
     let replaces = target.exists();
-    let progress = Progress::start(&format!("fetching {file_id}"));
+    let client = session.client();
     let outcome = session
-        .follow(session.client().get_file(request), |event| {
-            progress.set(event);
-            Ok(())
-        })
+        .transfer(&format!("fetching {file_id}"), client.get_file(request))
         .await;
-    drop(progress);
     session.close().await;
     let outcome = outcome?;
     let as_json = args.collection.client.json;
     if as_json {
-        print(&lines(&outcome, &file_id, &target))?;
+        print(&lines(&outcome, &file_id, &target, offset))?;
     }
     conclude(&outcome, as_json)?;
     if !as_json {
@@ -51,6 +47,7 @@ fn request(args: &GetFileArgs) -> GetFile {
     let collection = CollectionId::from(args.collection.collection.as_str());
     let file_id = FileId::from(args.file_id.as_str());
     GetFile {
+        part: args.part.clone(),
         pillar: args.pillar.as_deref().map(ComponentId::from),
         ..GetFile::new(collection, file_id, target(args))
     }
@@ -62,12 +59,13 @@ struct Line<'a> {
     file_id: &'a str,
     pillar: &'a str,
     path: &'a str,
+    offset: u64,
     size: u64,
     checksum_type: Option<&'a str>,
     checksum: Option<String>,
 }
 
-fn lines(outcome: &Outcome, file_id: &FileId, path: &Path) -> String {
+fn lines(outcome: &Outcome, file_id: &FileId, path: &Path, offset: u64) -> String {
     let mut lines = String::new();
     for done in &outcome.results {
         let ComponentResult::Delivered(delivered) = &done.result else {
@@ -78,6 +76,7 @@ fn lines(outcome: &Outcome, file_id: &FileId, path: &Path) -> String {
             file_id: file_id.as_str(),
             pillar: done.contributor.as_str(),
             path: &path.to_string_lossy(),
+            offset,
             size: delivered.size,
             checksum_type: checksum.map(|it| it.checksum_spec.checksum_type.as_str()),
             checksum: checksum.map(|it| it.checksum_value.to_string()),

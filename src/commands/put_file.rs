@@ -13,7 +13,6 @@ use crate::{
     failure::Failure,
     json,
     output::{print, say},
-    progress::Progress,
 };
 
 pub(super) async fn run(args: PutFileArgs) -> Result<(), Failure> {
@@ -45,13 +44,9 @@ pub(super) async fn run(args: PutFileArgs) -> Result<(), Failure> {
 }
 
 async fn put(session: &mut Session, request: PutFile) -> Result<Followed, Failure> {
-    let progress = Progress::start(&format!("storing {}", request.file_id));
-    session
-        .follow(session.client().put_file(request), |event| {
-            progress.set(event);
-            Ok(())
-        })
-        .await
+    let what = format!("storing {}", request.file_id);
+    let client = session.client();
+    session.transfer(&what, client.put_file(request)).await
 }
 
 fn request(args: &PutFileArgs, setup: &ClientSetup) -> Result<PutFile, Failure> {

@@ -18,7 +18,6 @@ use crate::{
     failure::Failure,
     json,
     output::{print, say},
-    progress::Progress,
 };
 
 pub(super) async fn run(args: ReplaceFileArgs) -> Result<(), Failure> {
@@ -55,16 +54,13 @@ async fn replace(
     new_file::look_at(&mut request.source, exchange, session).await?;
     let asked = request.request_checksum.is_some();
     let file_id = request.file_id.clone();
-    let progress = Progress::start(&format!("replacing {file_id}"));
     let client = session.client();
     let outcome = session
-        .follow(client.replace_file(request), |event| {
-            progress.set(event);
-            Ok(())
-        })
-        .await;
-    drop(progress);
-    let outcome = outcome?;
+        .transfer(
+            &format!("replacing {file_id}"),
+            client.replace_file(request),
+        )
+        .await?;
     if json {
         print(&lines(&outcome, &file_id))?;
     } else if asked {

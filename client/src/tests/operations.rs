@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Client, ClientError, ClientOptions, ComponentResult, Event, EventKind, GetFile, GetFileIds,
-    PutFile, Running, Source,
+    PutFile, Running, Source, Transferred,
     task::{EVENTS_PILED, EVENTS_WAITING},
 };
 
@@ -65,7 +65,14 @@ async fn a_file_goes_round() {
     let target = site.directory.path().join("target");
     std::fs::write(&target, "what was here before").unwrap();
     let get = GetFile::new("books".into(), "hello.txt".into(), target.clone());
-    let outcome = client.get_file(get).await.unwrap().outcome().await;
+    let mut running = client.get_file(get).await.unwrap();
+    events(&mut running).await;
+    let all = Transferred {
+        bytes: 12,
+        total: 12,
+    };
+    assert_eq!(running.transferred(), all);
+    let outcome = running.outcome().await;
     assert!(outcome.complete, "{outcome:?}");
     assert_eq!(std::fs::read(&target).unwrap(), b"hello, world");
     assert_eq!(site.offers(), 0);

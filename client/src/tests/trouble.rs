@@ -20,8 +20,9 @@ use super::{
     stand_in::Temper,
 };
 use crate::{
-    Client, ClientError, ClientOptions, EventKind, GetFile,
+    Client, ClientError, ClientOptions, EventKind, GetFile, Transferred,
     digests::{Hasher, plain_spec},
+    meter::Meter,
     source as reading,
     transfer::{Offered, offer},
 };
@@ -317,7 +318,7 @@ async fn a_file_that_changes_while_it_is_put() {
         std::fs::write(&path, "hello, world, and more").unwrap();
         let address = OfferSpace::new(&site.base).address_for("hello.txt");
         let (file, exchange) = (Ok(Offered::Large(opened.file)), site.exchange.clone());
-        let offered = offer(exchange, file, opened.size, address, spec).await;
+        let offered = offer(exchange, file, opened.size, address, spec, Meter::default()).await;
         let text = offered.unwrap_err();
         assert!(text.contains("12") && text.contains("22"), "{text}");
     }
@@ -333,17 +334,25 @@ async fn a_checksum_computed_on_the_way_is_that_of_the_file() {
     assert_eq!(opened.checksum, None, "it is large");
     let address = OfferSpace::new(&site.base).address_for("hello.txt");
     let (read, exchange) = (opened.file.try_clone(), site.exchange.clone());
+    let meter = Meter::default();
     let offered = offer(
         exchange,
         Ok(Offered::Large(opened.file)),
         opened.size,
         address.clone(),
         Some(&spec),
+        meter.clone(),
     );
     let on_the_way = offered.await.unwrap().unwrap();
     let mut hasher = Hasher::new(&spec).unwrap();
     hasher.update(&content);
     assert_eq!(on_the_way, hasher.finish());
+    let size = content.len() as u64;
+    let all = Transferred {
+        bytes: size,
+        total: size,
+    };
+    assert_eq!(meter.read(), all);
     assert_eq!(reading::examine(read, &spec).await.unwrap(), on_the_way);
     let download = site.exchange.get(&address).await.unwrap();
     assert_eq!(download.bytes(content.len()).await.unwrap(), content);

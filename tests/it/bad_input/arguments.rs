@@ -322,6 +322,37 @@ fn words_of_commands_that_ask_for_reports() {
     status("-i x.txt", &["-i", "--help"]);
 }
 
+#[test]
+fn parts_that_no_file_has() {
+    let desk = Desk::new();
+    for part in [
+        "",
+        ":",
+        "1",
+        "1:",
+        ":1",
+        "0:0",
+        "7:0",
+        "-1:1",
+        "+1:1",
+        "1:-1",
+        "1:2:3",
+        "0x1:2",
+        "1k:2",
+        "1.5:2",
+        " 1:2",
+        "1 :2",
+        "18446744073709551616:1",
+        "0:18446744073709551616",
+        "0-9",
+        "a:b",
+    ] {
+        let part = format!("--part={part}");
+        desk.refuses("get-file", &["-i", "p7.txt", &part], &["--part", "byte"]);
+    }
+    desk.refuses("get-file", &["-i", "p7.txt", "--part"], &["--part"]);
+}
+
 /// Words as a shell splits them.
 fn words(text: &str) -> Vec<&str> {
     text.split_whitespace().collect()

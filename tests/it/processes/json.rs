@@ -59,7 +59,7 @@ fn results_for_programs() {
             &["-i", "hello.txt", "-p", "north", "-l", "copy"]
         ),
         [
-            json!({"file_id": "hello.txt", "pillar": "north", "path": "copy", "size": 20,
+            json!({"file_id": "hello.txt", "pillar": "north", "path": "copy", "offset": 0, "size": 20,
             "checksum_type": "MD5", "checksum": MD5})
         ]
     );
