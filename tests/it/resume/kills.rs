@@ -28,6 +28,7 @@ struct Scene {
     site: Site,
     _parts: [Running; 3],
     random: Random,
+    lives: u32,
 }
 
 impl Scene {
@@ -38,15 +39,22 @@ impl Scene {
             site,
             _parts: parts,
             random: Random::new(seed),
+            lives: 0,
         }
     }
 
-    /// Runs a command and kills it at some moment. Gives whether it had told its end by then.
+    /// Runs a command and kills it: every other time as soon as it is in the journal, else at some moment. Gives
+    /// whether it had told its end by then.
     fn live_and_die(&mut self, subcommand: &str, args: &[&str]) -> bool {
         let mut client = start(&self.site, subcommand, args);
-        pause(Duration::from_micros(
-            self.random.below(LATEST_MICROSECONDS),
-        ));
+        self.lives += 1;
+        if self.lives.is_multiple_of(2) {
+            self.until_begun(&mut client);
+        } else {
+            pause(Duration::from_micros(
+                self.random.below(LATEST_MICROSECONDS),
+            ));
+        }
         if !client.lives() {
             client.wait_for_success();
             return true;
@@ -55,6 +63,14 @@ impl Scene {
         // It may have told it just before.
         let is_end = |line: &String| ENDS.iter().any(|end| line.contains(end));
         client.errors().iter().any(is_end) || client.output().iter().any(is_end)
+    }
+
+    /// Waits until the operation is in the journal, or over.
+    fn until_begun(&self, client: &mut Running) {
+        let begun = |name: &String| name != "lock" && !name.ends_with(".new");
+        while !journal(&self.site).iter().any(begun) && client.lives() {
+            pause(Duration::from_micros(100));
+        }
     }
 
     /// Resumes, perhaps with a further kill, and gives what the last one told.
