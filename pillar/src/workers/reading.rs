@@ -126,5 +126,5 @@ const LEAST_COST: u64 = 4 << 10;
 /// Smaller files are read at once anyway.
 const READ_AHEAD_FROM: u64 = 256 << 10;
 /// Files in one commit.
-const BATCH: usize = 128;
+const BATCH: usize = 512;
 const PUT_OFF: Duration = Duration::from_secs(1);
