@@ -102,7 +102,8 @@ fn fill(path: &Path, rows: i64) {
     filling
         .execute(
             "INSERT INTO collections (key, id, last_modified, last_calculated, last_audit)
-             VALUES (1, 'books', ?1, ?1, 0)",
+             VALUES (1, 'books', ?1, ?1, 0)
+             ON CONFLICT DO UPDATE SET last_modified = ?1, last_calculated = ?1",
             [rows],
         )
         .expect("written");
