@@ -134,8 +134,8 @@ impl Facts {
             let time = Timestamp::from_millis(*time_ms);
             let sentence = format!("collection {collection}: the oldest checksum is of {time}");
             if too_old {
-                let days = self.max_age.as_secs_f64() / SECONDS_OF_A_DAY;
-                let late = format!("{sentence}, older than the {days:.1} days that are allowed");
+                let most = long(self.max_age);
+                let late = format!("{sentence}, older than the {most} that are allowed");
                 report.say(StatusCode::Warning, late);
             } else {
                 report.say(StatusCode::Ok, sentence);
@@ -197,6 +197,16 @@ impl Report {
             status_code: self.code,
             status_text: self.text,
         }
+    }
+}
+
+/// A time of days, or of less, as people say it.
+fn long(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    if seconds < SECONDS_OF_A_DAY {
+        format!("{seconds} seconds")
+    } else {
+        format!("{:.1} days", seconds / SECONDS_OF_A_DAY)
     }
 }
 
@@ -267,6 +277,8 @@ mod tests {
         let mut facts = facts();
         facts.oldest = Ok(vec![("books".into(), -1)]);
         assert_status(&facts, StatusCode::Warning, "older than the 10.0 days");
+        facts.max_age = Duration::from_secs(5);
+        assert_status(&facts, StatusCode::Warning, "older than the 5 seconds");
         facts.max_age = Duration::ZERO;
         assert_status(
             &facts,
