@@ -102,7 +102,12 @@ impl History {
                 "{part}: {what} grows: at most {first} in the first half, {second} in the second\n{self}"
             );
         };
-        flat("memory", |it| it.memory, MORE_MEMORY + self.cached_more());
+        let (first, second) = self.highest(|it| it.memory);
+        let most = (first + self.cached_more()).max(self.with_full_caches()) + MORE_MEMORY;
+        assert!(
+            second <= most,
+            "{part}: memory grows: at most {first} in the first half, {second} in the second\n{self}"
+        );
         flat(
             "number of descriptors",
             |it| it.descriptors,
@@ -128,6 +133,14 @@ impl History {
         let cached = |half: &[Usage]| half.last().map_or(0, |it| it.index).min(INDEX_CACHE);
         let [middle, end] = self.halves().map(cached);
         INDEX_CONNECTIONS * end.saturating_sub(middle)
+    }
+
+    /// What was used at the beginning, and what the caches of the index may hold by the end: they fill slowly, each
+    /// with what its connection happens to read.
+    fn with_full_caches(&self) -> u64 {
+        let begin = self.0.first().map_or(0, |it| it.memory);
+        let index = self.0.last().map_or(0, |it| it.index);
+        begin + INDEX_CONNECTIONS * index.min(INDEX_CACHE)
     }
 
     fn halves(&self) -> [&[Usage]; 2] {
