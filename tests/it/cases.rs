@@ -11,6 +11,7 @@ mod parts;
 mod patterns;
 mod repeats;
 mod sizes;
+mod time_zones;
 
 /// The fixture of 14 bytes, its MD5, and its `HMAC_MD5` with the salt abcd.
 const P7: &[u8] = b"pillar test 7\n";

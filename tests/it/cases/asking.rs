@@ -21,7 +21,7 @@ fn with_three() -> (Whole, RawPeer) {
 }
 
 /// The texts of all elements of this name.
-fn all(answer: &Answer, element: &str) -> Vec<String> {
+pub(super) fn all(answer: &Answer, element: &str) -> Vec<String> {
     let (start, end) = (format!("{element}>"), format!("</{element}>"));
     let pieces = answer.xml.split(&end).filter(|it| it.contains(&start));
     let texts = pieces.filter_map(|it| it.rsplit_once(&start));
@@ -35,14 +35,14 @@ fn list(peer: &mut RawPeer, correlation: &str, bounds: &str) -> Answer {
     answer
 }
 
-fn between(min: &str, max: &str) -> String {
+pub(super) fn between(min: &str, max: &str) -> String {
     format!("<MinTimestamp>{min}</MinTimestamp><MaxTimestamp>{max}</MaxTimestamp>")
 }
 
-/// The same instant in the words of another time zone, whose clocks are some hours ahead of UTC.
-fn elsewhere(utc: &str, hours: i64) -> String {
+/// The same instant in the words of another time zone, whose clocks are so far ahead of UTC (`+05:45`).
+pub(super) fn elsewhere(utc: &str, offset: &str) -> String {
     use chrono::{DateTime, FixedOffset, SecondsFormat};
-    let zone = FixedOffset::east_opt(i32::try_from(hours * 3600).unwrap()).unwrap();
+    let zone: FixedOffset = offset.parse().unwrap();
     let there = DateTime::parse_from_rfc3339(utc)
         .unwrap()
         .with_timezone(&zone);
@@ -65,14 +65,14 @@ fn u14_both_ends_of_an_interval_count() {
 fn u20_an_instant_is_the_same_in_every_time_zone() {
     let (_whole, mut peer) = with_three();
     let times = all(&list(&mut peer, "l-all", ""), "LastModificationTime");
-    for hours in [-11, -1, 1, 2, 14] {
-        let there = elsewhere(&times[1], hours);
-        let correlation = format!("l{hours}");
+    for offset in ["-11:00", "-01:00", "+01:00", "+02:00", "+14:00"] {
+        let there = elsewhere(&times[1], offset);
+        let correlation = format!("l{offset}");
         let one = list(&mut peer, &correlation, &between(&there, &there));
         assert_eq!(all(&one, "FileID"), FILES[1..2], "{there}");
         // The same digits as those of UTC are another instant.
         let (digits, _) = times[1].split_at("2024-05-01T12:00:00.123".len());
-        let other = format!("{digits}{hours:+03}:00");
+        let other = format!("{digits}{offset}");
         let none = list(
             &mut peer,
             &format!("{correlation}-"),
