@@ -14,7 +14,7 @@ pub(crate) enum Route {
     /// The embedded queue manager of this process.
     Here(Broker),
     /// A bus elsewhere.
-    There(StompOptions),
+    There(Box<StompOptions>),
 }
 
 impl Route {
@@ -29,7 +29,7 @@ impl Route {
         if let Some(pause) = url.longest_pause() {
             options.longest_pause = pause;
         }
-        Some(Self::There(options))
+        Some(Self::There(Box::new(options)))
     }
 
     /// Connects under this id. Over STOMP the connection comes about in the background.
@@ -39,7 +39,7 @@ impl Route {
         };
         match self {
             Self::Here(broker) => Bus::embedded(broker, connect),
-            Self::There(options) => Ok(Bus::stomp(options.clone(), connect)),
+            Self::There(options) => Ok(Bus::stomp(StompOptions::clone(options), connect)),
         }
     }
 
@@ -137,7 +137,7 @@ mod tests {
 
     async fn waited(options: StompOptions) -> Result<(), BusError> {
         let id = ComponentId::from("north");
-        let bus = Route::There(options).connect(&id).unwrap();
+        let bus = Route::There(Box::new(options)).connect(&id).unwrap();
         // Short, so that each refusal is seen.
         wait_patiently(&bus, &id, Duration::from_millis(1)).await
     }
@@ -165,13 +165,13 @@ mod tests {
     async fn an_id_that_a_killed_process_held_is_asked_for_again_for_a_while() {
         let id = ComponentId::from("north");
         let options = bus_that_says(&[IN_USE, IN_USE, "CONNECTED\nversion:1.2\n\n\0"]);
-        let again = Route::There(options)
+        let again = Route::There(Box::new(options))
             .connect_again(&id, FORMER_CONNECTION)
             .await;
         assert!(again.is_ok(), "{again:?}");
 
         let options = bus_that_says(&[IN_USE]);
-        let again = Route::There(options)
+        let again = Route::There(Box::new(options))
             .connect_again(&id, Duration::ZERO)
             .await;
         assert_eq!(

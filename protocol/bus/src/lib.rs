@@ -37,5 +37,5 @@ pub use self::{
         AckMode, Bus, BusState, ConnectOptions, Delivery, Incoming, Outgoing, SubscribeRequest,
         Subscription, Transaction,
     },
-    stomp::{StompLimits, StompOptions, StompServer},
+    stomp::{Passcode, StompLimits, StompOptions, StompServer},
 };

@@ -18,6 +18,6 @@ mod testing;
 mod wire;
 
 pub use self::{
-    client::StompOptions,
+    client::{Passcode, StompOptions},
     server::{StompLimits, StompServer},
 };

@@ -24,8 +24,13 @@ pub(crate) struct AckHandle {
 pub(crate) enum AckId {
     /// With the embedded queue manager.
     Embedded(DeliveryId),
-    /// The value of the MESSAGE's `ack` header.
-    Stomp(String),
+    /// Over STOMP.
+    Stomp {
+        /// The value of the MESSAGE's `ack` header.
+        id: String,
+        /// How often the subscription had been made anew on this connection.
+        generation: u32,
+    },
 }
 
 /// A message on its way from a client to its subscription.

@@ -7,12 +7,14 @@
 mod core;
 mod decode;
 mod dial;
+mod dialect;
 mod encode;
 mod run;
 #[cfg(test)]
 mod tests;
 
 use std::{
+    fmt,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -47,6 +49,13 @@ const IN_FLIGHT_KIB: usize = 64 << 10;
 pub struct StompOptions {
     /// `host:port` of the bus; of several, each is tried in turn.
     pub addresses: Vec<String>,
+    /// The name to log in with, if the broker asks for one (`login`).
+    pub login: Option<String>,
+    /// The secret to log in with (`passcode`).
+    pub passcode: Option<Passcode>,
+    /// The broker's virtual host (`host`); by default the host of the address, and where the broker has no virtual
+    /// host of that name, as RabbitMQ, `/`.
+    pub virtual_host: Option<String>,
     /// In what interval either side lets the other hear that it is alive.
     pub heart_beat: Duration,
     /// How long one attempt to connect may take, the bus's answer included. Later a frame that was begun may stand
@@ -69,6 +78,9 @@ impl StompOptions {
     pub fn new(address: impl Into<String>) -> Self {
         Self {
             addresses: vec![address.into()],
+            login: None,
+            passcode: None,
+            virtual_host: None,
             heart_beat: Duration::from_secs(10),
             connect_timeout: Duration::from_secs(10),
             volatile_timeout: Duration::from_secs(10),
@@ -77,6 +89,23 @@ impl StompOptions {
             close_timeout: Duration::from_secs(5),
             limits: FrameLimits::default(),
         }
+    }
+}
+
+/// A secret, which is not shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Passcode(String);
+
+impl Passcode {
+    /// Keeps this secret.
+    pub fn new(secret: impl Into<String>) -> Self {
+        Self(secret.into())
+    }
+}
+
+impl fmt::Debug for Passcode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Passcode(..)")
     }
 }
 

@@ -193,6 +193,11 @@ impl<'a> FrameWriter<'a> {
         if self.command.has_body() {
             self.plain(CONTENT_LENGTH, body.len());
         }
+        self.finish_unmeasured(body);
+    }
+
+    /// Ends the frame with a body whose length is not told: it ends at the first NUL.
+    pub fn finish_unmeasured(self, body: &[u8]) {
         self.out.reserve(body.len() + 2);
         self.out.put_u8(b'\n');
         self.out.put_slice(body);

@@ -80,6 +80,20 @@ impl Peer {
         frame
     }
 
+    /// The bytes of the next frame, which must have no NUL but its last.
+    pub(crate) async fn raw_frame(&mut self) -> Vec<u8> {
+        let mut bytes = self.input.split().to_vec();
+        while bytes.last() != Some(&0) {
+            bytes.push(
+                timeout(DEADLINE, self.stream.read_u8())
+                    .await
+                    .expect("no byte in time")
+                    .unwrap(),
+            );
+        }
+        bytes
+    }
+
     /// The next byte, whatever it is.
     pub(crate) async fn byte(&mut self) -> u8 {
         assert!(self.input.is_empty());
@@ -98,9 +112,16 @@ impl Peer {
 
     /// As a server: the CONNECT frame, answered without heart-beats.
     pub(crate) async fn welcome(&mut self) -> Frame {
+        self.welcome_as("Pillarbox/0").await
+    }
+
+    /// As [`Peer::welcome`], as a server of this name.
+    pub(crate) async fn welcome_as(&mut self, server: &str) -> Frame {
         let connect = self.expect(StompCommand::Connect).await;
-        self.send(Frame::new(StompCommand::Connected).with("version", "1.2"))
-            .await;
+        let connected = Frame::new(StompCommand::Connected)
+            .with("version", "1.2")
+            .with("server", server);
+        self.send(connected).await;
         connect
     }
 

@@ -2,7 +2,9 @@
 //!
 //! No I/O: frames are written into a buffer, and what comes of them is told through the requests' answers.
 
+mod giving_back;
 mod subscriptions;
+mod units;
 mod work;
 mod write;
 
@@ -11,9 +13,17 @@ use std::{collections::BTreeMap, collections::VecDeque, mem, sync::Arc};
 use bytes::BytesMut;
 use tokio::time::Instant;
 
-use self::subscriptions::{HandedOver, Subscriptions};
 pub(super) use self::work::Work;
-use super::{Answer, Request, StompOptions, decode, encode};
+use self::{
+    giving_back::Later,
+    subscriptions::{HandedOver, Subscriptions},
+    units::Units,
+};
+use super::{
+    Answer, Request, StompOptions, decode,
+    dialect::{Dialect, PILLARBOX},
+    encode,
+};
 use crate::{
     error::BusError,
     handle::delivery::{AckHandle, AckId},
@@ -41,7 +51,13 @@ pub(super) struct Core {
     /// Number of the connection, from 1; 0 before the first.
     session: u64,
     connected: bool,
+    /// Of the broker of the last connection.
+    dialect: &'static Dialect,
     subscriptions: Subscriptions,
+    /// What takes the place of transactions.
+    units: Units,
+    /// What is to be given back after a pause.
+    later: Later,
     /// Written, receipt not come. By the number of the receipt, which grows.
     sent: BTreeMap<u64, Work>,
     /// To be written on the next connection.
@@ -57,7 +73,10 @@ impl Core {
             client_id,
             session: 0,
             connected: false,
+            dialect: &PILLARBOX,
             subscriptions: Subscriptions::default(),
+            units: Units::default(),
+            later: Later::default(),
             sent: BTreeMap::new(),
             unsent: VecDeque::new(),
             last_receipt: 0,
@@ -71,9 +90,10 @@ impl Core {
     }
 
     /// A new connection stands: subscribes again, then writes what waits.
-    pub(super) fn connected(&mut self, out: &mut BytesMut) {
+    pub(super) fn connected(&mut self, dialect: &'static Dialect, out: &mut BytesMut) {
         self.session += 1;
         self.connected = true;
+        self.dialect = dialect;
         for number in self.subscriptions.numbers() {
             self.write_subscribe(number, out);
         }
@@ -85,7 +105,8 @@ impl Core {
     /// The connection is gone. `refusal` is what the bus said, if it said something.
     pub(super) fn disconnected(&mut self, refusal: Option<&BusError>, lost: &BusError) {
         self.connected = false;
-        self.subscriptions.clear_waiting();
+        self.subscriptions.disconnected();
+        self.later.clear();
         for work in mem::take(&mut self.sent).into_values() {
             match work {
                 Work::Send(mut send) => {
@@ -103,6 +124,7 @@ impl Core {
                 // What it was for has been given back by the bus.
                 Work::Ack { answer } => reply(answer, Err(BusError::StaleAck)),
                 Work::Commit { answer, .. } => reply(Some(answer), Err(lost.clone())),
+                Work::Part(unit) => self.units.fail(unit, lost),
                 // Subscribing is done again, and its waiter waits on.
                 Work::Subscribe(_) | Work::Disconnect => {}
             }
@@ -115,18 +137,20 @@ impl Core {
         for work in sent.chain(mem::take(&mut self.unsent)) {
             work.fail(error);
         }
+        self.units.fail_all(error);
         self.subscriptions.fail_all(error);
     }
 
     /// Whether something waits that [`Core::expire`] could end.
     pub(super) fn has_timed_work(&self) -> bool {
-        !(self.sent.is_empty() && self.unsent.is_empty())
+        !(self.sent.is_empty() && self.unsent.is_empty()) || self.has_pauses()
     }
 
     /// Gives up the volatile messages that have waited too long, those whose time to live has passed, and what
     /// is not yet written and nobody waits for any more.
-    pub(super) fn expire(&mut self, error: &BusError) {
+    pub(super) fn expire(&mut self, error: &BusError, out: &mut BytesMut) {
         let now = Instant::now();
+        self.end_pauses(now, out);
         let late = |work: &Work| matches!(work, Work::Send(send) if send.is_late(now));
         let numbers: Vec<u64> = self
             .sent
@@ -184,10 +208,10 @@ impl Core {
                 self.unsubscribe(number, cancel, answer, out);
             }
             Request::Ack { handle, answer } => {
-                self.ack(StompCommand::Ack, &handle, answer, out);
+                self.ack(&handle, answer, out);
             }
             Request::Nack { handle, answer } => {
-                self.ack(StompCommand::Nack, &handle, Some(answer), out);
+                self.give_back(&handle, Some(answer), out);
             }
             Request::Commit {
                 sends,
@@ -224,23 +248,21 @@ impl Core {
     }
 
     fn on_message(&mut self, frame: Frame, out: &mut BytesMut) -> Step {
-        let number = frame
-            .header("subscription")
-            .and_then(|number| number.parse().ok());
         // A message on its way while its subscription ended: the bus has taken it back.
-        let Some(number) = number else {
+        let Some((number, generation)) = self.subscription_of(&frame) else {
             return Step::Continue;
         };
         let Some(subscribed) = self.subscriptions.destination(number) else {
             return Step::Continue;
         };
-        let (message, id) = decode::message(frame, subscribed);
+        let (message, id) = decode::message(frame, subscribed, self.dialect);
         let handle = AckHandle {
             session: self.session,
             subscription: number,
-            id,
+            id: AckId::Stomp { id, generation },
         };
-        match self.subscriptions.deliver(number, message, handle) {
+        let exact = self.dialect.counts_exactly();
+        match self.subscriptions.deliver(number, message, handle, exact) {
             HandedOver::Done => {}
             HandedOver::Nobody => self.unsubscribe(number, false, None, out),
             HandedOver::TooMany => {
@@ -249,6 +271,15 @@ impl Core {
             }
         }
         Step::Continue
+    }
+
+    /// The number and the generation of the subscription that a message is for.
+    fn subscription_of(&self, frame: &Frame) -> Option<(u64, u32)> {
+        let id = frame.header("subscription")?;
+        if self.dialect.implied_temporary && id.starts_with('/') {
+            return self.subscriptions.by_destination(&self.dialect.read(id)?);
+        }
+        self.subscriptions.by_id(id)
     }
 
     fn on_receipt(&mut self, frame: &Frame, out: &mut BytesMut) -> Step {
@@ -266,6 +297,7 @@ impl Core {
                 reply(answer, Ok(()));
             }
             Work::Commit { answer, .. } => reply(Some(answer), Ok(())),
+            Work::Part(unit) => self.part_done(unit, out),
             Work::Disconnect => return Step::Disconnected,
         }
         Step::Continue
@@ -282,6 +314,7 @@ impl Core {
         let error = decode::error(frame, &self.client_id, destination);
         match work {
             Some(Work::Subscribe(number)) => self.subscriptions.refused(number, &error),
+            Some(Work::Part(unit)) => self.units.fail(unit, &error),
             Some(work) => work.fail(&error),
             None => {}
         }
@@ -300,40 +333,35 @@ impl Core {
         answer: Option<Answer>,
         out: &mut BytesMut,
     ) {
-        let Some(request) = self.subscriptions.remove(number) else {
+        let Some(removed) = self.subscriptions.remove(number) else {
             reply(answer, Ok(()));
             return;
         };
-        match request.durable.filter(|_| cancel) {
-            Some(name) => self.write_or_wait(
-                Work::Cancel {
-                    number,
-                    name,
-                    answer,
-                },
-                out,
-            ),
-            None if self.connected => {
-                let receipt = self.note(Work::Unsubscribe { answer });
-                encode::unsubscribe(out, number, None, receipt);
-            }
-            None => reply(answer, Ok(())),
+        if cancel && removed.request.durable.is_some() {
+            let session = self.session;
+            let work = Work::Cancel {
+                removed,
+                session,
+                answer,
+            };
+            self.write_or_wait(work, out);
+        } else if self.connected && removed.subscribed && !self.is_implied(&removed.request) {
+            self.write_returns(&removed.in_flight, out);
+            let receipt = self.note(Work::Unsubscribe { answer });
+            let named = self.named(&removed.id, &removed.request);
+            encode::unsubscribe(out, named, false, Some(receipt));
+        } else {
+            reply(answer, Ok(()));
         }
     }
 
-    fn ack(
-        &mut self,
-        command: StompCommand,
-        handle: &AckHandle,
-        answer: Option<Answer>,
-        out: &mut BytesMut,
-    ) {
-        let AckId::Stomp(id) = &handle.id else {
+    fn ack(&mut self, handle: &AckHandle, answer: Option<Answer>, out: &mut BytesMut) {
+        let Some(id) = self.settle(handle) else {
             reply(answer, Err(BusError::StaleAck));
             return;
         };
-        if !self.is_current(handle) {
-            reply(answer, Err(BusError::StaleAck));
+        if self.is_implied_number(handle.subscription) {
+            reply(answer, Ok(()));
             return;
         }
         let receipt = answer.map(|answer| {
@@ -341,17 +369,30 @@ impl Core {
                 answer: Some(answer),
             })
         });
-        encode::ack(out, command, id, None, receipt);
+        encode::ack(out, StompCommand::Ack, &id, None, receipt);
+    }
+
+    /// Takes a delivery off what is in flight; `None` if it is not in flight on this connection.
+    fn settle(&mut self, handle: &AckHandle) -> Option<String> {
+        if !self.is_current(handle) {
+            return None;
+        }
+        let AckId::Stomp { id, .. } = &handle.id else {
+            return None;
+        };
+        self.subscriptions.settled(handle.subscription, id);
+        Some(id.clone())
     }
 
     /// Whether a delivery is in flight on this connection.
     fn is_current(&self, handle: &AckHandle) -> bool {
+        let AckId::Stomp { id, generation } = &handle.id else {
+            return false;
+        };
+        let number = handle.subscription;
         self.connected
             && handle.session == self.session
-            && self
-                .subscriptions
-                .destination(handle.subscription)
-                .is_some()
+            && self.subscriptions.is_in_flight(number, id, *generation)
     }
 }
 

@@ -2,29 +2,40 @@
 
 use pillarbox_messages::Destination;
 
+use super::dialect::Dialect;
 use crate::{
     error::BusError,
-    handle::{Incoming, delivery::AckId, message::properties},
+    handle::{Incoming, message::properties},
     spelling,
     stomp::frame::Frame,
 };
 
 /// A MESSAGE, and the name to acknowledge it by. `subscribed` is where it must have come from if its own
 /// spelling of that is unknown.
-pub(super) fn message(frame: Frame, subscribed: &Destination) -> (Incoming, AckId) {
+pub(super) fn message(
+    frame: Frame,
+    subscribed: &Destination,
+    dialect: &Dialect,
+) -> (Incoming, String) {
     let text = |name: &str| frame.header(name).map(str::to_owned);
     let is_true = |name: &str| frame.header(name) == Some("true");
     let count = |name: &str| frame.header(name).and_then(|count| count.parse().ok());
     let redelivered = is_true("redelivered");
     let at_least = 1 + u32::from(redelivered);
     let message_id = text("message-id").unwrap_or_default();
-    let ack = AckId::Stomp(text("ack").unwrap_or_else(|| message_id.clone()));
-    let destination = frame.header("destination").and_then(spelling::from_stomp);
+    let ack = text("ack").unwrap_or_else(|| message_id.clone());
+    let destination = frame.header("destination");
+    let destination = destination.and_then(|text| dialect.read(text));
+    // Answers are sent by the one spelling that every part of this program reads.
+    let reply_to = text("reply-to").map(|text| match dialect.read(&text) {
+        Some(destination) => spelling::to_stomp(&destination),
+        None => text,
+    });
     let incoming = Incoming {
         message_id,
         destination: destination.unwrap_or_else(|| subscribed.clone()),
         correlation_id: text("correlation-id"),
-        reply_to: text("reply-to"),
+        reply_to,
         persistent: is_true("persistent"),
         redelivered,
         delivery_count: count("q-delivery-count").unwrap_or(at_least),
@@ -45,6 +56,13 @@ pub(super) fn error(frame: &Frame, client_id: &str, destination: Option<&Destina
         return BusError::ClientIdInUse(client_id.to_owned());
     }
     match (name, destination) {
+        // What ActiveMQ says when another connection listens to a durable subscription.
+        (said, Some(destination)) if said.starts_with("Durable consumer is in use") => {
+            BusError::SubscriptionInUse {
+                client_id: client_id.to_owned(),
+                name: destination.to_string(),
+            }
+        }
         ("CLIENT-ID-IN-USE", _) => BusError::ClientIdInUse(client_id.to_owned()),
         ("STALE-ACK", _) => BusError::StaleAck,
         ("TX-UNKNOWN", _) => BusError::TransactionUnknown,

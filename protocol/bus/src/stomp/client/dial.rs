@@ -7,7 +7,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use super::{StompOptions, decode};
+use super::{Passcode, StompOptions, decode, dialect::Dialect};
 use crate::{
     error::BusError,
     stomp::{
@@ -18,6 +18,13 @@ use crate::{
     },
 };
 
+/// A session with a broker.
+#[derive(Debug)]
+pub(super) struct Dialled {
+    pub(super) wire: Wire<TcpStream>,
+    pub(super) dialect: &'static Dialect,
+}
+
 /// Connects to `address` and opens a session.
 ///
 /// # Errors
@@ -26,8 +33,32 @@ pub(super) async fn dial(
     options: &StompOptions,
     address: &str,
     client_id: &str,
-) -> Result<Wire<TcpStream>, BusError> {
+) -> Result<Dialled, BusError> {
     let deadline = Instant::now() + options.connect_timeout;
+    let host = match &options.virtual_host {
+        Some(host) => return open(options, address, host, client_id, deadline).await,
+        None => address.rsplit_once(':').map_or(address, |(host, _)| host),
+    };
+    match open(options, address, host, client_id, deadline).await {
+        Err(BusError::Refused { detail, .. }) if detail.starts_with(NO_SUCH_HOST) => {
+            open(options, address, DEFAULT_HOST, client_id, deadline).await
+        }
+        opened => opened,
+    }
+}
+
+/// How RabbitMQ begins to say that it has no virtual host of the address's name.
+const NO_SUCH_HOST: &str = "Virtual host";
+/// The virtual host that a new RabbitMQ has.
+const DEFAULT_HOST: &str = "/";
+
+async fn open(
+    options: &StompOptions,
+    address: &str,
+    host: &str,
+    client_id: &str,
+    deadline: Instant,
+) -> Result<Dialled, BusError> {
     let unreachable = |reason: String| BusError::Unreachable {
         address: address.to_owned(),
         reason,
@@ -37,22 +68,10 @@ pub(super) async fn dial(
         .unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut)))
         .map_err(|error| unreachable(error.to_string()))?;
     prepare(&stream).map_err(|error| unreachable(error.to_string()))?;
-    let stalls = StallLimits {
-        read: options.connect_timeout * 3,
-        write: options.connect_timeout * 6,
-    };
-    let mut wire = Wire::new(
-        stream,
-        FrameLimits {
-            body: 64 << 10,
-            ..options.limits
-        },
-        stalls,
-    );
+    let mut wire = new_wire(stream, options);
     wire.set_deadline(Some(deadline));
-    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
     let ours = HeartBeat::every(options.heart_beat);
-    let connect = connect_frame(host, client_id, ours);
+    let connect = connect_frame(options, host, client_id, ours);
     StompCodec::encode(&connect, &mut wire.output)
         .map_err(|error| BusError::invalid(error.to_string()))?;
     let answer = first_frame(&mut wire).await.map_err(|error| {
@@ -74,15 +93,40 @@ pub(super) async fn dial(
     };
     wire.set_deadline(None);
     wire.open(options.limits, ours.agree(theirs));
-    Ok(wire)
+    let dialect = Dialect::of_server(answer.header("server"));
+    Ok(Dialled { wire, dialect })
 }
 
-fn connect_frame(host: &str, client_id: &str, heart_beat: HeartBeat) -> Frame {
-    Frame::new(StompCommand::Connect)
+fn new_wire(stream: TcpStream, options: &StompOptions) -> Wire<TcpStream> {
+    let stalls = StallLimits {
+        read: options.connect_timeout * 3,
+        write: options.connect_timeout * 6,
+    };
+    let limits = FrameLimits {
+        body: 64 << 10,
+        ..options.limits
+    };
+    Wire::new(stream, limits, stalls)
+}
+
+fn connect_frame(
+    options: &StompOptions,
+    host: &str,
+    client_id: &str,
+    heart_beat: HeartBeat,
+) -> Frame {
+    let mut frame = Frame::new(StompCommand::Connect)
         .with("accept-version", "1.2")
         .with("host", host)
         .with("client-id", client_id)
-        .with("heart-beat", heart_beat.to_string())
+        .with("heart-beat", heart_beat.to_string());
+    if let Some(login) = &options.login {
+        frame = frame.with("login", login);
+    }
+    if let Some(Passcode(secret)) = &options.passcode {
+        frame = frame.with("passcode", secret);
+    }
+    frame
 }
 
 async fn first_frame(wire: &mut Wire<TcpStream>) -> Result<Frame, WireError> {

@@ -4,22 +4,20 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 
+use super::dialect::Dialect;
 use crate::{
     error::BusError,
     handle::{Outgoing, SubscribeRequest},
     stomp::{
         codec::FrameLimits,
-        destination::to_wire,
         frame::{FrameWriter, StompCommand, escaped_length},
     },
 };
 
-/// The names of a durable subscription's name: ActiveMQ's, and Artemis's.
-const DURABLE: [&str; 2] = ["activemq.subscriptionName", "durable-subscription-name"];
-
 /// What a SEND adds to an [`Outgoing`].
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct SendContext<'a> {
+    pub(super) dialect: &'a Dialect,
     pub(super) receipt: Option<u64>,
     pub(super) transaction: Option<&'a str>,
     /// How much of the message's time to live is left.
@@ -28,8 +26,9 @@ pub(super) struct SendContext<'a> {
 
 /// SEND. No property is named as a transport header: see [`Outgoing::check`].
 pub(super) fn send(out: &mut BytesMut, message: &Outgoing, context: SendContext<'_>) {
+    let dialect = context.dialect;
     let mut frame = FrameWriter::new(out, StompCommand::Send);
-    frame.header("destination", &to_wire(&message.destination));
+    frame.header("destination", &dialect.spell(&message.destination));
     receipt(&mut frame, context.receipt);
     if let Some(transaction) = context.transaction {
         frame.header("transaction", transaction);
@@ -38,14 +37,13 @@ pub(super) fn send(out: &mut BytesMut, message: &Outgoing, context: SendContext<
         .plain("persistent", message.persistent)
         .plain("priority", message.priority);
     if let Some(ttl) = context.ttl {
-        // A time to live of 0 would be none at all.
-        frame.plain("q-ttl", ttl.as_millis().max(1));
+        dialect.write_ttl(&mut frame, ttl);
     }
     if let Some(id) = &message.correlation_id {
         frame.header("correlation-id", id);
     }
     if let Some(reply_to) = &message.reply_to {
-        frame.header("reply-to", &to_wire(reply_to));
+        frame.header("reply-to", &dialect.spell(reply_to));
     }
     if let Some(group) = &message.group {
         frame.header("JMSXGroupID", group);
@@ -54,36 +52,56 @@ pub(super) fn send(out: &mut BytesMut, message: &Outgoing, context: SendContext<
     for (name, value) in &message.properties {
         frame.header(name, value);
     }
-    frame.finish(&message.body);
+    dialect.finish(frame, &message.body);
+}
+
+/// A subscription as its frames name it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Named<'a> {
+    pub(super) dialect: &'a Dialect,
+    pub(super) client: &'a str,
+    /// The `id` header.
+    pub(super) id: &'a str,
+    pub(super) request: &'a SubscribeRequest,
 }
 
 /// SUBSCRIBE. Acknowledgement is always explicit and single on the wire.
-pub(super) fn subscribe(out: &mut BytesMut, number: u64, request: &SubscribeRequest, receipt: u64) {
+pub(super) fn subscribe(out: &mut BytesMut, subscription: Named<'_>, receipt: Option<u64>) {
+    let request = subscription.request;
+    let dialect = subscription.dialect;
     let mut frame = FrameWriter::new(out, StompCommand::Subscribe);
-    frame.plain("id", number);
-    frame.header("destination", &to_wire(&request.destination));
+    frame.header("id", subscription.id);
+    frame.header("destination", &dialect.spell(&request.destination));
     frame.header("ack", "client-individual");
-    frame.plain("activemq.prefetchSize", request.prefetch);
-    if let Some(name) = &request.durable {
-        for header in DURABLE {
-            frame.header(header, name);
-        }
-    }
-    frame.plain("receipt", receipt);
+    dialect.write_prefetch(&mut frame, request.prefetch);
+    subscription.durable(&mut frame);
+    self::receipt(&mut frame, receipt);
     frame.finish(b"");
 }
 
-/// UNSUBSCRIBE; with the name of a durable subscription it is deleted.
-pub(super) fn unsubscribe(out: &mut BytesMut, number: u64, durable: Option<&str>, receipt: u64) {
+/// UNSUBSCRIBE; `delete` also deletes a durable subscription.
+pub(super) fn unsubscribe(
+    out: &mut BytesMut,
+    subscription: Named<'_>,
+    delete: bool,
+    receipt: Option<u64>,
+) {
     let mut frame = FrameWriter::new(out, StompCommand::Unsubscribe);
-    frame.plain("id", number);
-    if let Some(name) = durable {
-        for header in DURABLE {
-            frame.header(header, name);
+    frame.header("id", subscription.id);
+    if delete {
+        subscription.durable(&mut frame);
+    }
+    self::receipt(&mut frame, receipt);
+    frame.finish(b"");
+}
+
+impl Named<'_> {
+    fn durable(&self, frame: &mut FrameWriter<'_>) {
+        if let Some(name) = &self.request.durable {
+            let topic = &self.request.destination;
+            self.dialect.write_durable(frame, self.client, name, topic);
         }
     }
-    frame.plain("receipt", receipt);
-    frame.finish(b"");
 }
 
 /// ACK or NACK.

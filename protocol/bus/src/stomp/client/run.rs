@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::{
     Request, StompOptions, Trouble,
     core::{Core, Step},
-    dial::dial,
+    dial::{Dialled, dial},
 };
 use crate::{
     error::BusError,
@@ -38,7 +38,7 @@ enum End {
 
 /// How one try to connect ended.
 enum Attempt {
-    Connected(Box<Wire<TcpStream>>),
+    Connected(Box<Dialled>),
     Failed(BusError),
     /// This side no longer wants to connect.
     Closing,
@@ -108,10 +108,10 @@ impl Owner {
                     return BusState::Failed(error);
                 }
                 Attempt::Failed(error) => error,
-                Attempt::Connected(wire) => {
+                Attempt::Connected(dialled) => {
                     was_connected = true;
                     let since = Instant::now();
-                    let error = match self.session(*wire).await {
+                    let error = match self.session(*dialled).await {
                         End::Closed => return BusState::Closed,
                         End::Refused(error) => error,
                         End::Lost(reason) => self.lost(reason),
@@ -142,7 +142,7 @@ impl Owner {
         loop {
             tokio::select! {
                 result = &mut attempt => return match result {
-                    Ok(wire) => Attempt::Connected(Box::new(wire)),
+                    Ok(dialled) => Attempt::Connected(Box::new(dialled)),
                     Err(error) => Attempt::Failed(error),
                 },
                 () = self.closing.cancelled() => return Attempt::Closing,
@@ -150,16 +150,20 @@ impl Owner {
                     Some(request) => self.core.on_request(request, &mut BytesMut::new()),
                     None => return Attempt::Closing,
                 },
-                _ = self.tick.tick(), if self.core.has_timed_work() => self.expire(),
+                _ = self.tick.tick(), if self.core.has_timed_work() => {
+                    // Without a connection nothing is written.
+                    self.expire(&mut BytesMut::new());
+                }
             }
         }
     }
 
-    async fn session(&mut self, mut wire: Wire<TcpStream>) -> End {
-        self.core.connected(&mut wire.output);
+    async fn session(&mut self, dialled: Dialled) -> End {
+        let Dialled { mut wire, dialect } = dialled;
+        self.core.connected(dialect, &mut wire.output);
         self.trouble.clear();
         self.state.send_replace(BusState::Connected);
-        tracing::info!(client = %self.client_id, "connected to the bus");
+        tracing::info!(client = %self.client_id, broker = dialect.broker, "connected to the bus");
         let end = self.exchange(&mut wire).await;
         let (refusal, lost) = match &end {
             End::Refused(error) => (Some(error), error.clone()),
@@ -207,7 +211,7 @@ impl Owner {
                         return if closing { End::Closed } else { End::Lost(error.to_string()) };
                     }
                 }
-                _ = self.tick.tick(), if self.core.has_timed_work() => self.expire(),
+                _ = self.tick.tick(), if self.core.has_timed_work() => self.expire(&mut wire.output),
             }
         }
     }
@@ -240,10 +244,10 @@ impl Owner {
         wire.set_deadline(Some(Instant::now() + self.options.close_timeout));
     }
 
-    fn expire(&mut self) {
+    fn expire(&mut self, out: &mut BytesMut) {
         let unanswered = || self.lost("no receipt in time".to_owned());
         let error = self.trouble.last().unwrap_or_else(unanswered);
-        self.core.expire(&error);
+        self.core.expire(&error, out);
     }
 
     fn lost(&self, reason: String) -> BusError {

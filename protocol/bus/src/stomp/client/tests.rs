@@ -1,5 +1,7 @@
 //! The client against a scripted bus.
 
+mod dialects;
+
 use std::time::Duration;
 
 use pillarbox_messages::{Destination, DestinationKind};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 
-use super::{Answer, reply};
+use super::{Answer, reply, subscriptions::Removed};
 use crate::{
     error::BusError,
     handle::{Outgoing, delivery::AckHandle},
@@ -19,8 +19,9 @@ pub(in crate::stomp::client) enum Work {
     },
     /// Deletes a durable subscription.
     Cancel {
-        number: u64,
-        name: String,
+        removed: Removed,
+        /// The connection that had it.
+        session: u64,
         answer: Option<Answer>,
     },
     Ack {
@@ -31,6 +32,8 @@ pub(in crate::stomp::client) enum Work {
         acks: Vec<AckHandle>,
         answer: Answer,
     },
+    /// One message of what takes the place of a transaction.
+    Part(u64),
     Disconnect,
 }
 
@@ -82,7 +85,8 @@ impl Work {
                 reply(answer, Err(error.clone()));
             }
             Self::Commit { answer, .. } => reply(Some(answer), Err(error.clone())),
-            Self::Subscribe(_) | Self::Disconnect => {}
+            // Of a part, the whole is told: see `Core::fail`.
+            Self::Subscribe(_) | Self::Part(_) | Self::Disconnect => {}
         }
     }
 
