@@ -2,6 +2,7 @@
 
 mod background;
 mod changing;
+mod dates;
 mod interleaved;
 mod listing;
 mod reconciling;

@@ -8,7 +8,7 @@ use pillarbox_messages::{
 use super::*;
 
 impl Site {
-    fn trail_request(&self) -> GetAuditTrailsRequest {
+    pub(super) fn trail_request(&self) -> GetAuditTrailsRequest {
         GetAuditTrailsRequest {
             header: self.header(),
             audit_trail_information: None,
@@ -23,7 +23,10 @@ impl Site {
         }
     }
 
-    async fn told_trail(&mut self, request: GetAuditTrailsRequest) -> GetAuditTrailsFinalResponse {
+    pub(super) async fn told_trail(
+        &mut self,
+        request: GetAuditTrailsRequest,
+    ) -> GetAuditTrailsFinalResponse {
         let answers = self.ask(request).await;
         assert_eq!(codes(&answers), [ACCEPTED, COMPLETED], "{answers:?}");
         match answers.into_iter().next_back() {
@@ -47,7 +50,7 @@ impl Site {
     }
 }
 
-fn events(response: &GetAuditTrailsFinalResponse) -> &[AuditTrailEvent] {
+pub(super) fn events(response: &GetAuditTrailsFinalResponse) -> &[AuditTrailEvent] {
     match &response.resulting_audit_trails {
         Some(ResultingAuditTrails::Events(events)) => events,
         other => panic!("{other:?}"),
