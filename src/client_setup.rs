@@ -19,7 +19,7 @@ use crate::{
     failure::Failure,
     json,
     node::exchange_client,
-    output::{in_words, print, say},
+    output::{in_words, print, print_done, say},
     progress::Progress,
     signals::Stop,
 };
@@ -238,6 +238,21 @@ impl Session {
         self.drive(start, on_event, None).await
     }
 
+    /// The same for results that are printed as they come, below a heading: an operation that only asks ends when
+    /// nobody reads them any more.
+    ///
+    /// # Errors
+    /// As [`Self::follow`]; standard output can't be written, or nobody reads it.
+    pub(crate) async fn list(
+        &mut self,
+        heading: &str,
+        start: impl Future<Output = Result<Running, ClientError>>,
+        on_event: impl FnMut(&Event) -> Result<(), Failure>,
+    ) -> Result<Followed, Failure> {
+        print(heading)?;
+        self.follow(start, on_event).await
+    }
+
     /// Starts an operation that moves a file and follows it to its end, with a line on a terminal that tells how far
     /// it is; otherwise as [`Self::follow`].
     ///
@@ -294,7 +309,7 @@ impl Session {
             }
         }
         let (outcome, telling) = running.outcome_to_tell().await;
-        handled?;
+        handled.map_err(|failure| unheard_or_failed(failure, &outcome))?;
         if interrupted && !outcome.complete {
             Err(Failure::interrupted())
         } else {
@@ -330,9 +345,18 @@ impl Session {
 /// The end of an operation: its failures for whoever reads JSON, and the failure that it is, if it is one.
 pub(crate) fn conclude(outcome: &Outcome, json: bool) -> Result<(), Failure> {
     if json {
-        print(&json::failures(outcome))?;
+        print_done(&json::failures(outcome))?;
     }
     check(outcome)
+}
+
+/// A pillar that had failed before the reader went is told of all the same.
+fn unheard_or_failed(failure: Failure, outcome: &Outcome) -> Failure {
+    if !failure.is_unheard() || outcome.failures.is_empty() {
+        return failure;
+    }
+    let causes: Vec<String> = outcome.failures.iter().map(ToString::to_string).collect();
+    Failure::operation(in_words(&causes.join("; ")))
 }
 
 /// The failure that an operation's outcome is, if it is one.

@@ -13,6 +13,8 @@ pub enum FailureKind {
     Operation,
     /// The user stopped it. Exit code 130.
     Interrupted,
+    /// Whoever read the results has gone, and nothing had failed until then. Exit code 0.
+    Unheard,
 }
 
 impl FailureKind {
@@ -23,6 +25,7 @@ impl FailureKind {
             Self::Usage => 1,
             Self::Operation => 255,
             Self::Interrupted => 130,
+            Self::Unheard => 0,
         }
     }
 }
@@ -64,9 +67,15 @@ impl Failure {
     #[must_use]
     pub const fn unheard() -> Self {
         Self {
-            kind: FailureKind::Operation,
+            kind: FailureKind::Unheard,
             text: String::new(),
         }
+    }
+
+    /// Whether nobody reads the results any more.
+    #[must_use]
+    pub const fn is_unheard(&self) -> bool {
+        matches!(self.kind, FailureKind::Unheard)
     }
 
     /// The user stopped it.
@@ -103,6 +112,7 @@ mod tests {
         assert_eq!(FailureKind::Usage.code(), 1);
         assert_eq!(FailureKind::Operation.code(), 255);
         assert_eq!(FailureKind::Interrupted.code(), 130);
+        assert_eq!(FailureKind::Unheard.code(), 0);
     }
 
     #[test]

@@ -39,10 +39,10 @@ pub(crate) fn say(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// Writes a result; a reader that has gone away ends it.
+/// Writes a result after which more may come; a reader that has gone away ends the command.
 ///
 /// # Errors
-/// Standard output can't be written.
+/// Standard output can't be written, or nobody reads it any more.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut output = io::stdout().lock();
     output
@@ -52,6 +52,20 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
             io::ErrorKind::BrokenPipe => Failure::unheard(),
             _ => Failure::operation(format!("standard output: {error}")),
         })
+}
+
+/// Writes a result of what is done: whether somebody reads it changes nothing.
+///
+/// # Errors
+/// Standard output can't be written.
+pub(crate) fn print_done(text: &str) -> Result<(), Failure> {
+    print(text).or_else(|failure| {
+        if failure.is_unheard() {
+            Ok(())
+        } else {
+            Err(failure)
+        }
+    })
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::{
     client_setup::{ClientSetup, Session, conclude, not_started},
     failure::Failure,
     json,
-    output::{print, say},
+    output::{print_done, say},
 };
 
 pub(super) async fn run(args: DeleteFileArgs) -> Result<(), Failure> {
@@ -45,9 +45,9 @@ async fn delete(request: DeleteFile, session: &mut Session, json: bool) -> Resul
         .follow(client.delete_file(request), |_| Ok(()))
         .await?;
     if json {
-        print(&lines(&outcome, &file_id))?;
+        print_done(&lines(&outcome, &file_id))?;
     } else if asked {
-        print(&table(&outcome))?;
+        print_done(&table(&outcome))?;
     }
     conclude(&outcome, json)?;
     for (pillar, deleted) in deletions(&outcome) {

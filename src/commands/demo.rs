@@ -21,7 +21,7 @@ use crate::{
     client_setup::{check, load_settings, not_started},
     failure::Failure,
     node::{RunningNode, exchange_client},
-    output::{in_words, print},
+    output::{in_words, print_done},
     signals::Stop,
     starter::{self, COLLECTION, Ports},
 };
@@ -129,7 +129,7 @@ async fn follow(
 ) -> Result<Outcome, Failure> {
     let mut running = running;
     while let Some(event) = running.next_event().await {
-        print(&format!("    {}\n", in_words(&event.to_string())))?;
+        print_done(&format!("    {}\n", in_words(&event.to_string())))?;
         on_event(&event);
     }
     let outcome = running.outcome().await;
@@ -154,7 +154,7 @@ fn reported(event: &Event) -> Vec<(ComponentId, HexBinary)> {
 /// All pillars of the repository have the file, with one checksum.
 fn agree(checksums: &[(ComponentId, HexBinary)]) -> Result<(), Failure> {
     for (pillar, checksum) in checksums {
-        print(&format!("    {:<6} MD5 {checksum}\n", pillar.as_str()))?;
+        print_done(&format!("    {:<6} MD5 {checksum}\n", pillar.as_str()))?;
     }
     let mut distinct: Vec<&HexBinary> = checksums.iter().map(|(_, checksum)| checksum).collect();
     distinct.dedup();
@@ -262,7 +262,7 @@ fn unreadable(path: &Path, error: &io::Error) -> Failure {
 
 /// A step, for people.
 fn tell(text: &str) -> Result<(), Failure> {
-    print(&format!("{text}\n"))
+    print_done(&format!("{text}\n"))
 }
 
 const CLIENT: &str = "demo-client";

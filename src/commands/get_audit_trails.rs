@@ -18,14 +18,14 @@ pub(super) async fn run(args: GetAuditTrailsArgs) -> Result<(), Failure> {
     request.validate(&setup.repository).map_err(not_started)?;
     let mut session = setup.connect().await?;
     let as_json = args.collection.client.json;
-    if !as_json {
-        print(HEADING)?;
-    }
+    let heading = if as_json { "" } else { HEADING };
     let show = if as_json { line } else { row };
     let client = session.client();
     let outcome = session
-        .follow(client.get_audit_trails(request), |event| {
-            match &event.kind {
+        .list(
+            heading,
+            client.get_audit_trails(request),
+            |event| match &event.kind {
                 EventKind::Progress {
                     contributor,
                     result: Some(ComponentResult::AuditTrails(page)),
@@ -38,8 +38,8 @@ pub(super) async fn run(args: GetAuditTrailsArgs) -> Result<(), Failure> {
                     print(&rows.collect::<String>())
                 }
                 _ => Ok(()),
-            }
-        })
+            },
+        )
         .await;
     session.close().await;
     let outcome = outcome?;

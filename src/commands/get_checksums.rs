@@ -9,7 +9,7 @@ use crate::{
     checksum_args,
     client_setup::{ClientSetup, not_started},
     failure::Failure,
-    output::{print, say},
+    output::say,
     tables,
 };
 
@@ -29,17 +29,20 @@ pub(super) async fn run(args: GetChecksumsArgs) -> Result<(), Failure> {
     request.validate(&setup.repository).map_err(not_started)?;
     let session = setup.connect().await?;
     let json = args.collection.client.json;
-    let row = if json {
-        tables::checksums_json
-    } else if args.file_id.is_some() {
-        print(tables::CHECKSUMS_OF_ONE)?;
-        tables::checksums_of_one
-    } else {
-        print(tables::CHECKSUMS_OF_ALL)?;
-        tables::checksums_of_all
+    let of_one = args.file_id.is_some();
+    let heading = match (json, of_one) {
+        (true, _) => "",
+        (false, true) => tables::CHECKSUMS_OF_ONE,
+        (false, false) => tables::CHECKSUMS_OF_ALL,
+    };
+    let row = match (json, of_one) {
+        (true, _) => tables::checksums_json,
+        (false, true) => tables::checksums_of_one,
+        (false, false) => tables::checksums_of_all,
     };
     let client = session.client();
-    listing::run(session, client.get_checksums(request), items, row, json).await
+    let start = client.get_checksums(request);
+    listing::run(session, heading, start, items, row, json).await
 }
 
 fn items(result: &ComponentResult) -> Vec<(FileId, HexBinary)> {

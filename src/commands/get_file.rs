@@ -10,7 +10,7 @@ use crate::{
     client_setup::{ClientSetup, conclude, not_started},
     failure::Failure,
     json,
-    output::{one_line, print, say},
+    output::{one_line, print_done, say},
 };
 
 pub(super) async fn run(args: GetFileArgs) -> Result<(), Failure> {
@@ -30,11 +30,11 @@ pub(super) async fn run(args: GetFileArgs) -> Result<(), Failure> {
     let outcome = outcome?;
     let as_json = args.collection.client.json;
     if as_json {
-        print(&lines(&outcome, &file_id, &target, offset))?;
+        print_done(&lines(&outcome, &file_id, &target, offset))?;
     }
     conclude(&outcome, as_json)?;
     if !as_json {
-        print(&format!("{file_id} retrieved\n"))?;
+        print_done(&format!("{file_id} retrieved\n"))?;
     }
     if replaces {
         let place = one_line(target.display());

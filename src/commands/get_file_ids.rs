@@ -8,7 +8,6 @@ use crate::{
     args::operations::GetFileIdsArgs,
     client_setup::{ClientSetup, not_started},
     failure::Failure,
-    output::print,
     tables,
 };
 
@@ -23,14 +22,15 @@ pub(super) async fn run(args: GetFileIdsArgs) -> Result<(), Failure> {
     request.validate(&setup.repository).map_err(not_started)?;
     let session = setup.connect().await?;
     let json = args.collection.client.json;
+    let heading = if json { "" } else { tables::FILE_IDS };
     let row = if json {
         tables::file_ids_json
     } else {
-        print(tables::FILE_IDS)?;
         tables::file_ids
     };
     let client = session.client();
-    listing::run(session, client.get_file_ids(request), items, row, json).await
+    let start = client.get_file_ids(request);
+    listing::run(session, heading, start, items, row, json).await
 }
 
 fn items(result: &ComponentResult) -> Vec<(FileId, Option<u64>)> {

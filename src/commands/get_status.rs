@@ -19,18 +19,18 @@ pub(super) async fn run(args: GetStatusArgs) -> Result<(), Failure> {
     request.validate(&setup.repository).map_err(not_started)?;
     let mut session = setup.connect().await?;
     let as_json = args.client.json;
-    if !as_json {
-        print(HEADING)?;
-    }
+    let heading = if as_json { "" } else { HEADING };
     let show = if as_json { line } else { row };
     let client = session.client();
     let outcome = session
-        .follow(client.get_status(request), |event| match &event.kind {
-            EventKind::ComponentComplete {
-                contributor,
-                result: ComponentResult::Status(status),
-            } => print(&show(contributor, status)),
-            _ => Ok(()),
+        .list(heading, client.get_status(request), |event| {
+            match &event.kind {
+                EventKind::ComponentComplete {
+                    contributor,
+                    result: ComponentResult::Status(status),
+                } => print(&show(contributor, status)),
+                _ => Ok(()),
+            }
         })
         .await;
     session.close().await;

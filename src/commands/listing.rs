@@ -15,9 +15,10 @@ use crate::{
 };
 
 /// Starts a listing and prints it to its end: `items` are the files in one pillar's result, `row` is what is printed
-/// of a file. Files that only some pillars have told of come last, also if the listing fails.
+/// of a file, below `heading`. Files that only some pillars have told of come last, also if the listing fails.
 pub(super) async fn run<V: Send>(
     mut session: Session,
+    heading: &str,
     start: impl Future<Output = Result<Running, ClientError>> + Send,
     items: fn(&ComponentResult) -> Vec<(FileId, V)>,
     row: fn(&Entry<V>) -> String,
@@ -25,7 +26,7 @@ pub(super) async fn run<V: Send>(
 ) -> Result<(), Failure> {
     let mut merge = Merge::new(0);
     let outcome = session
-        .follow(start, |event| match &event.kind {
+        .list(heading, start, |event| match &event.kind {
             EventKind::IdentificationComplete { selected } => {
                 merge = Merge::new(selected.len());
                 Ok(())
@@ -45,7 +46,8 @@ pub(super) async fn run<V: Send>(
         })
         .await;
     session.close().await;
-    merge.finish().try_for_each(|entry| print(&row(&entry)))?;
+    let rest = merge.finish().try_for_each(|entry| print(&row(&entry)));
     let outcome = outcome?;
-    conclude(&outcome, json)
+    conclude(&outcome, json)?;
+    rest
 }

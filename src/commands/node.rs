@@ -13,7 +13,7 @@ use crate::{
     client_setup::load_settings,
     failure::Failure,
     node::{NodeError, RunningNode},
-    output::print,
+    output::print_done,
     signals::Stop,
 };
 
@@ -22,20 +22,26 @@ pub(super) async fn run(args: NodeArgs) -> Result<(), Failure> {
     let Some(running) = start_from(&args.settings, &mut stop).await? else {
         return Ok(());
     };
-    print("ready\n")?;
-    stay(running, &mut stop).await
+    stay(running, "ready\n", &mut stop).await
 }
 
-/// Until the process is asked to stop, or has nothing left to do.
+/// Says that it is there, and stays until the process is asked to stop, or has nothing left to do.
 ///
 /// # Errors
-/// A role lost its bus for good.
-pub(super) async fn stay(node: RunningNode, stop: &mut Stop) -> Result<(), Failure> {
-    let result = tokio::select! {
-        () = stop.asked() => Ok(()),
-        error = node.lost() => Err(Failure::operation(format!(
-            "the bus is lost: {error}; start the node again once that is mended"
-        ))),
+/// Standard output can't be written; a role lost its bus for good.
+pub(super) async fn stay(
+    node: RunningNode,
+    greeting: &str,
+    stop: &mut Stop,
+) -> Result<(), Failure> {
+    let result = match print_done(greeting) {
+        Ok(()) => tokio::select! {
+            () = stop.asked() => Ok(()),
+            error = node.lost() => Err(Failure::operation(format!(
+                "the bus is lost: {error}; start the node again once that is mended"
+            ))),
+        },
+        Err(failure) => Err(failure),
     };
     info!("stopping");
     shut_down(node).await;

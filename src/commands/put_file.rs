@@ -12,7 +12,7 @@ use crate::{
     client_setup::{ClientSetup, Followed, Session, conclude, not_started},
     failure::Failure,
     json,
-    output::{print, say},
+    output::{print_done, say},
 };
 
 pub(super) async fn run(args: PutFileArgs) -> Result<(), Failure> {
@@ -33,9 +33,9 @@ pub(super) async fn run(args: PutFileArgs) -> Result<(), Failure> {
     let outcome = outcome?;
     let as_json = args.collection.client.json;
     if as_json {
-        print(&lines(&outcome, &file_id))?;
+        print_done(&lines(&outcome, &file_id))?;
     } else if asked.is_some_and(|spec| spec != plain_spec(default)) {
-        print(&table(&outcome, default))?;
+        print_done(&table(&outcome, default))?;
     }
     conclude(&outcome, as_json)?;
     new_file::tidy(&args.source, args.delete, &exchange).await;

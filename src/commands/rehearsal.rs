@@ -10,7 +10,7 @@ use crate::{
     client_setup::{Session, conclude},
     failure::Failure,
     json::{self, Failed},
-    output::{one_line, print, say},
+    output::{one_line, print_done, say},
 };
 
 /// The file that is to go, where it is.
@@ -101,7 +101,7 @@ impl Rehearsal {
         if !self.json {
             return Ok(());
         }
-        print(&json::line(&Line {
+        print_done(&json::line(&Line {
             dry_run: true,
             would,
             file_id: file.as_str(),
@@ -120,7 +120,7 @@ impl Rehearsal {
                 code: Some(code.as_str()),
                 text: why,
             });
-            if let Err(failure) = print(&line) {
+            if let Err(failure) = print_done(&line) {
                 return failure;
             }
         }

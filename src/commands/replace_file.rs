@@ -17,7 +17,7 @@ use crate::{
     client_setup::{ClientSetup, Session, conclude, not_started},
     failure::Failure,
     json,
-    output::{print, say},
+    output::{print_done, say},
 };
 
 pub(super) async fn run(args: ReplaceFileArgs) -> Result<(), Failure> {
@@ -62,9 +62,9 @@ async fn replace(
         )
         .await?;
     if json {
-        print(&lines(&outcome, &file_id))?;
+        print_done(&lines(&outcome, &file_id))?;
     } else if asked {
-        print(&table(&outcome))?;
+        print_done(&table(&outcome))?;
     }
     conclude(&outcome, json)?;
     for (pillar, replaced) in replacements(&outcome) {

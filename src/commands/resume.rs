@@ -8,7 +8,7 @@ use crate::{
     client_setup::{ClientSetup, Session, not_started},
     failure::Failure,
     json,
-    output::{in_words, one_line, print, say},
+    output::{in_words, one_line, print_done, say},
 };
 
 pub(super) async fn run(args: ResumeArgs) -> Result<(), Failure> {
@@ -63,7 +63,7 @@ async fn tell_all(session: &mut Session, resuming: Resuming, as_json: bool) -> R
                     continue;
                 };
                 bad += usize::from(!is_complete(&event));
-                print(&if as_json { json_line(&event) } else { line(&event) })?;
+                print_done(&if as_json { json_line(&event) } else { line(&event) })?;
             }
             () = session.stopped(), if !interrupted => {
                 interrupted = true;

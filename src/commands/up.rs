@@ -9,7 +9,6 @@ use super::node::{start_from, stay};
 use crate::{
     args::UpArgs,
     failure::Failure,
-    output::print,
     signals::Stop,
     starter::{self, COLLECTION, NODE_FILE, Ports, REPOSITORY_FILE},
 };
@@ -32,8 +31,7 @@ pub(super) async fn run(args: UpArgs) -> Result<(), Failure> {
     let Some(node) = start_from(&directory, &mut stop).await? else {
         return Ok(());
     };
-    print(&greeting(&directory))?;
-    stay(node, &mut stop).await
+    stay(node, &greeting(&directory), &mut stop).await
 }
 
 /// Settings are made where there are none; existing ones are used as they are.

@@ -8,6 +8,7 @@ mod crash;
 mod json;
 mod order;
 mod parts;
+mod pipes;
 mod reports;
 mod stopping;
 mod terminal;

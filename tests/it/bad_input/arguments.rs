@@ -2,8 +2,8 @@
 
 use std::{ffi::OsString, os::unix::ffi::OsStringExt as _};
 
-use super::{Desk, OPERATION, USAGE};
-use crate::support::{process, site::Site};
+use super::{Desk, USAGE};
+use crate::support::process;
 
 #[test]
 fn no_command_and_unknown_words() {
@@ -389,22 +389,4 @@ fn an_error_that_nobody_hears_has_its_exit_code_all_the_same() {
     let mut command = process::pillarbox(["get-file-ids", "-s", "/nonexistent", "-c", "books"]);
     let status = command.stderr(writer).status().expect("the program starts");
     assert_eq!(status.code(), Some(USAGE));
-}
-
-#[test]
-fn results_that_nobody_reads_to_the_end_are_no_reason_to_complain() {
-    let site = Site::new(&["north"]);
-    let (reader, writer) = std::io::pipe().expect("a pipe");
-    drop(reader);
-    let settings = site.part("alarms");
-    let list = [
-        "alarms".as_ref(),
-        "list".as_ref(),
-        "-s".as_ref(),
-        settings.as_os_str(),
-    ];
-    let mut command = process::pillarbox(list);
-    let output = command.stdout(writer).output().expect("the program starts");
-    assert_eq!(output.status.code(), Some(OPERATION));
-    assert_eq!(process::stderr(&output), "");
 }

@@ -228,6 +228,16 @@ impl Running {
         self.signal(Signal::INT);
     }
 
+    /// SIGSTOP: it does nothing until it may go on.
+    pub(crate) fn halt(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// SIGCONT.
+    pub(crate) fn go_on(&self) {
+        self.signal(Signal::CONT);
+    }
+
     fn signal(&self, signal: Signal) {
         let pid = Pid::from_raw(i32::try_from(self.id()).expect("a pid")).expect("a pid");
         kill_process(pid, signal).expect("can be signaled");
