@@ -9,7 +9,7 @@ use pillarbox_client::{
 };
 use pillarbox_exchange::ExchangeClient;
 use pillarbox_messages::{ComponentId, clock::SystemClock};
-use pillarbox_settings::{Node, Repository};
+use pillarbox_settings::{Node, Origin, Repository};
 use tokio::time::interval;
 
 use crate::{
@@ -29,6 +29,7 @@ use crate::{
 pub(crate) struct ClientSetup {
     pub(crate) repository: Arc<Repository>,
     node: Node,
+    route: Route,
     client_id: Option<ComponentId>,
     extend_on_progress: bool,
     verbose: bool,
@@ -73,9 +74,12 @@ impl ClientSetup {
         if let Some(id) = &client_id {
             check_client_id(id, &repository)?;
         }
+        let route = Route::elsewhere(&repository, &node).map_err(Failure::usage)?;
+        let route = route.ok_or_else(|| Failure::usage(EMBEDDED))?;
         Ok(Self {
             repository: Arc::new(repository),
             node,
+            route,
             client_id,
             extend_on_progress: args.extend_on_progress,
             verbose: args.verbose,
@@ -142,19 +146,14 @@ impl ClientSetup {
     }
 
     async fn connect_with(self, journal: Option<Journal>) -> Result<Session, Failure> {
-        let url = self.node.effective_bus_url(&self.repository);
-        let Some(route) = Route::elsewhere(url) else {
-            return Err(Failure::usage(
-                "the bus 'embedded:' is inside another process; set [bus] url in repository.toml to the stomp:// \
-                 address that this process listens on",
-            ));
-        };
         let exchange = self.exchange()?;
         let settings = self.node.client.as_ref();
         let named = self.name().cloned();
         let id = named.clone().unwrap_or_else(passing_id);
         let mut stop = Stop::listen()?;
-        let bus = route.connect(&id).map_err(no_bus)?;
+        let written = &self.node.effective_bus(&self.repository).origin;
+        let no_bus = |error| no_bus(error, Some(written));
+        let bus = self.route.connect(&id).map_err(no_bus)?;
         tokio::select! {
             ready = bus.ready(BUS_PATIENCE) => ready.map_err(no_bus)?,
             () = stop.asked() => return Err(Failure::interrupted()),
@@ -370,7 +369,7 @@ pub(crate) fn check(outcome: &Outcome) -> Result<(), Failure> {
 /// An operation that could not start: most of it can be put right on the command line.
 pub(crate) fn not_started(error: ClientError) -> Failure {
     match error {
-        ClientError::Bus(error) => no_bus(error),
+        ClientError::Bus(error) => no_bus(error, None),
         ClientError::Busy(_) | ClientError::Closed => Failure::operation(error),
         ClientError::ExistingChecksumRequired => {
             Failure::usage(format!("{error}; give it with -C HEX"))
@@ -403,11 +402,16 @@ fn no_journal(error: JournalError) -> Failure {
 
 const ANOTHER_CLIENT: &str = "wait for its end, or use another --client-id";
 
-fn no_bus(error: BusError) -> Failure {
+const EMBEDDED: &str = "the bus 'embedded:' is inside another process; set [bus] url in repository.toml to the stomp:// \
+                        address that this process listens on";
+
+/// `written` is where the bus's address stands, if that is known.
+fn no_bus(error: BusError, written: Option<&Origin>) -> Failure {
+    let place = written.map_or_else(String::new, |origin| format!(" at {origin}"));
     match &error {
-        BusError::Unreachable { .. } => Failure::operation(format!(
-            "{error}; start it, or correct [bus] url in repository.toml"
-        )),
+        BusError::Unreachable { .. } => {
+            Failure::operation(format!("{error}; start it, or correct [bus] url{place}"))
+        }
         BusError::ClientIdInUse(_) => Failure::operation(format!("{error}; {ANOTHER_CLIENT}")),
         _ => Failure::operation(error),
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pillarbox_bus::{Broker, Bus, BusError, BusState, ConnectOptions, StompOptions};
 use pillarbox_messages::ComponentId;
-use pillarbox_settings::BusUrl;
+use pillarbox_settings::{BusUrl, Node, Problem, Repository};
 use tokio::time::{Instant, sleep};
 use tracing::info;
 
@@ -18,18 +18,20 @@ pub(crate) enum Route {
 }
 
 impl Route {
-    /// The route to a bus in another process; `None` for `embedded:`.
-    pub(crate) fn elsewhere(url: &BusUrl) -> Option<Self> {
+    /// The route of a process with these settings to a bus in another process; `None` for `embedded:`.
+    ///
+    /// # Errors
+    /// The bus's address is in a protocol that is not spoken here.
+    pub(crate) fn elsewhere(repository: &Repository, node: &Node) -> Result<Option<Self>, Problem> {
+        let url = node.effective_bus(repository).to_connect()?;
         let addresses = addresses(url);
-        let mut options = StompOptions::new(addresses.first()?.as_str());
+        let Some(first) = addresses.first() else {
+            return Ok(None);
+        };
+        let mut options = StompOptions::new(first.as_str());
         options.addresses = addresses;
-        if let Some(pause) = url.shortest_pause() {
-            options.shortest_pause = pause;
-        }
-        if let Some(pause) = url.longest_pause() {
-            options.longest_pause = pause;
-        }
-        Some(Self::There(Box::new(options)))
+        set_pauses(&mut options, url);
+        Ok(Some(Self::There(Box::new(options))))
     }
 
     /// Connects under this id. Over STOMP the connection comes about in the background.
@@ -86,9 +88,18 @@ async fn wait_patiently(bus: &Bus, id: &ComponentId, notice: Duration) -> Result
     Ok(())
 }
 
+/// As the address sets them. The one that it leaves to us gives way.
+fn set_pauses(options: &mut StompOptions, url: &BusUrl) {
+    let longest = url.longest_pause();
+    let shortest = longest.map_or(options.shortest_pause, |it| options.shortest_pause.min(it));
+    options.shortest_pause = url.shortest_pause().unwrap_or(shortest);
+    let longest = longest.unwrap_or(options.longest_pause);
+    options.longest_pause = longest.max(options.shortest_pause);
+}
+
 fn addresses(url: &BusUrl) -> Vec<String> {
     match url {
-        BusUrl::Embedded => Vec::new(),
+        BusUrl::Embedded | BusUrl::Foreign(_) => Vec::new(),
         BusUrl::Stomp { host, port, .. } if host.contains(':') => vec![format!("[{host}]:{port}")],
         BusUrl::Stomp { host, port, .. } => vec![format!("{host}:{port}")],
         BusUrl::Failover { urls, .. } => urls.iter().flat_map(addresses).collect(),
@@ -178,6 +189,28 @@ mod tests {
             again.unwrap_err(),
             BusError::ClientIdInUse("north".to_owned())
         );
+    }
+
+    #[test]
+    fn the_pauses_of_an_address_count_and_never_contradict_each_other() {
+        for (written, shortest, longest) in [
+            ("", 100, 10_000),
+            ("?maxReconnectDelay=5000", 100, 5_000),
+            ("?maxReconnectDelay=7", 7, 7),
+            ("?initialReconnectDelay=5", 5, 10_000),
+            ("?initialReconnectDelay=20000", 20_000, 20_000),
+            ("?initialReconnectDelay=9&maxReconnectDelay=3", 9, 9),
+        ] {
+            let mut options = StompOptions::new("a:1");
+            let url = format!("failover:(stomp://a:1){written}");
+            set_pauses(&mut options, &url.parse().unwrap());
+            let pauses = [options.shortest_pause, options.longest_pause];
+            assert_eq!(
+                pauses,
+                [shortest, longest].map(Duration::from_millis),
+                "{url}"
+            );
+        }
     }
 
     #[test]

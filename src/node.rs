@@ -14,7 +14,7 @@ use pillarbox_messages::{
     clock::{SharedClock, SystemClock},
 };
 use pillarbox_pillar::{Pillar, PillarError, PillarOptions};
-use pillarbox_settings::{BusUrl, Node, Repository};
+use pillarbox_settings::{BusUrl, Node, Problem, Repository};
 use thiserror::Error;
 use tokio::{sync::watch, task::JoinSet};
 use tracing::info;
@@ -48,6 +48,9 @@ pub enum NodeError {
         "node.toml gives this process no role; add [[pillars]], [bus_server], [exchange_server] or [alarms]"
     )]
     NoRole,
+    /// The bus's address can't be used.
+    #[error("{0}")]
+    Settings(Problem),
     /// Another process has the data directory, or it can't be used.
     #[error(transparent)]
     Data(#[from] DataDirectoryError),
@@ -75,15 +78,18 @@ impl RunningNode {
         if !node.plays_a_role() {
             return Err(NodeError::NoRole);
         }
+        let elsewhere = match serves_bus(&repository, node) {
+            true => None,
+            false => Route::elsewhere(&repository, node).map_err(NodeError::Settings)?,
+        };
         let data = DataDirectory::open(&node.data)?;
         let clock = SystemClock::shared();
-        let broker = match serves_bus(&repository, node) {
-            true => Some(open_broker(&repository, node, data.path(), &clock).await?),
-            false => None,
-        };
-        let route = match &broker {
-            Some(broker) => Route::Here(broker.clone()),
-            None => route_elsewhere(node.effective_bus_url(&repository))?,
+        let (route, broker) = match elsewhere {
+            Some(route) => (route, None),
+            None => {
+                let broker = open_broker(&repository, node, data.path(), &clock).await?;
+                (Route::Here(broker.clone()), Some(broker))
+            }
         };
         let mut running = Self {
             route,
@@ -247,11 +253,7 @@ pub fn exchange_client(
 
 /// A process with the bus server role has the queue manager, and so has one whose bus is `embedded:`.
 fn serves_bus(repository: &Repository, node: &Node) -> bool {
-    node.bus_server.is_some() || *node.effective_bus_url(repository) == BusUrl::Embedded
-}
-
-fn route_elsewhere(url: &BusUrl) -> Result<Route, BusError> {
-    Route::elsewhere(url).ok_or(BusError::Closed)
+    node.bus_server.is_some() || node.effective_bus(repository).url == BusUrl::Embedded
 }
 
 async fn open_broker(

@@ -33,8 +33,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
 /// A connection to the bus of another process.
 async fn connect(repository: &Repository, id: &ComponentId) -> Result<Bus, Box<dyn Error>> {
-    let BusUrl::Stomp { host, port, .. } = &repository.bus_url else {
-        return Err(format!("{} is not the bus of another process", repository.bus_url).into());
+    let BusUrl::Stomp { host, port, .. } = &repository.bus.url else {
+        return Err(format!("{} is not the bus of another process", repository.bus.url).into());
     };
     let connect = ConnectOptions {
         client_id: id.as_str().to_owned(),

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use crate::{
+    bus_url::{BusAddress, WrittenUrl},
     naming::id_problem,
     problem::Problem,
     reading::{Lines, did_you_mean},
@@ -87,6 +88,15 @@ impl<'a> Checker<'a> {
             shown.escape_debug()
         );
         self.problem(path, cause, next_step);
+    }
+
+    /// A bus address with its place; refused if TLS would be needed.
+    pub(crate) fn bus_address(&mut self, path: &str, written: &WrittenUrl) -> BusAddress {
+        if written.url.uses_tls() {
+            let cause = "TLS to the bus (stomp+ssl://) is not supported by this version".to_owned();
+            self.problem(path, cause, "use stomp:// within a trusted network");
+        }
+        written.clone().at(self.lines.origin(path))
     }
 
     /// A name that must be one of the known ones.

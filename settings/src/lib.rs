@@ -34,7 +34,7 @@ mod template;
 use std::path::Path;
 
 pub use crate::{
-    bus_url::BusUrl,
+    bus_url::{BusAddress, BusUrl, ForeignUrl},
     naming::{CollectionDestinations, DurableSubscription},
     node::{
         AlarmLevel, AlarmsNode, BackgroundWork, BusServer, ChecksumDownload, ClientNode,

@@ -14,7 +14,7 @@ use std::{
 use pillarbox_messages::ComponentId;
 
 use crate::{
-    bus_url::BusUrl,
+    bus_url::BusAddress,
     environment::Environment,
     problem::SettingsError,
     reading::{Document, Lines, read_text},
@@ -30,7 +30,7 @@ pub struct Node {
     /// Everything this process keeps lives below here.
     pub data: PathBuf,
     /// Instead of the repository's bus address, for this process only.
-    pub bus_url: Option<BusUrl>,
+    pub bus: Option<BusAddress>,
     /// The pillars it runs.
     pub pillars: Vec<PillarNode>,
     /// The embedded bus, served to other processes.
@@ -233,8 +233,8 @@ impl Node {
 
     /// The bus address that counts for this process.
     #[must_use]
-    pub fn effective_bus_url<'a>(&'a self, repository: &'a Repository) -> &'a BusUrl {
-        self.bus_url.as_ref().unwrap_or(&repository.bus_url)
+    pub fn effective_bus<'a>(&'a self, repository: &'a Repository) -> &'a BusAddress {
+        self.bus.as_ref().unwrap_or(&repository.bus)
     }
 
     /// Base URL where this process offers files: the client's setting, else the repository's exchange, else

@@ -8,13 +8,13 @@ use serde::{
     de::{Error, Visitor},
 };
 
-use crate::{bus_url::BusUrl, size::ByteSize};
+use crate::{bus_url::WrittenUrl, size::ByteSize};
 
 /// `[bus]`; in `node.toml` it stands for this node in place of the repository's.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub(crate) struct RawBus {
-    pub(crate) url: Option<Text<BusUrl>>,
+    pub(crate) url: Option<Text<WrittenUrl>>,
 }
 
 /// A value written as a quoted text in the form of its [`FromStr`].

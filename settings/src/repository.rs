@@ -10,7 +10,7 @@ use pillarbox_messages::{
 };
 
 use crate::{
-    bus_url::BusUrl,
+    bus_url::BusAddress,
     environment::Environment,
     naming::{CollectionDestinations, Naming, Templates},
     problem::SettingsError,
@@ -18,7 +18,6 @@ use crate::{
     template::Template,
 };
 
-pub(crate) use check::no_tls;
 pub(crate) use raw::RawRepository;
 
 /// A repository: its bus, its protocol rules and its collections.
@@ -33,7 +32,7 @@ pub struct Repository {
     /// What requests must carry.
     pub require: Requirements,
     /// Where the components meet.
-    pub bus_url: BusUrl,
+    pub bus: BusAddress,
     /// How long clients wait, where no agreement says otherwise.
     pub timeouts: Timeouts,
     /// Base URL of the repository's own file exchange: where clients offer files unless they say otherwise.

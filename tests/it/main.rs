@@ -16,6 +16,8 @@ mod demo;
 mod durability;
 #[cfg(test)]
 mod hostile;
+#[cfg(test)]
+mod joining;
 mod messages;
 #[cfg(test)]
 mod processes;

@@ -18,7 +18,7 @@ use crate::{
     problem::SettingsError,
     raw_value::{OneOf, Text},
     reading::Document,
-    repository::{Repository, Sla, no_tls},
+    repository::{Repository, Sla},
 };
 
 /// Checks everything that can be known from the file and the environment alone. Relative paths are taken
@@ -27,9 +27,8 @@ pub(super) fn node(document: Document<RawNode>, base: &Path) -> Result<Node, Set
     let Document { values: raw, lines } = document;
     let mut checker = Checker::new(&lines);
     let data = raw.data.as_deref().unwrap_or_else(|| Path::new(DATA));
-    if raw.bus.url.as_ref().is_some_and(|Text(url)| url.uses_tls()) {
-        no_tls("bus.url", &mut checker);
-    }
+    let bus = raw.bus.url.as_ref();
+    let bus = bus.map(|Text(url)| checker.bus_address("bus.url", url));
     let pillars = pillars(&raw, base, &mut checker);
     let bus_server = raw.bus_server.as_ref().map(|server| {
         let listen: Vec<_> = server
@@ -61,7 +60,7 @@ pub(super) fn node(document: Document<RawNode>, base: &Path) -> Result<Node, Set
     let problems = checker.finish();
     let node = Node {
         data: base.join(data),
-        bus_url: raw.bus.url.map(|Text(url)| url),
+        bus,
         pillars,
         bus_server,
         exchange_server,
@@ -247,7 +246,11 @@ fn own_ids_differ(raw: &RawNode, checker: &mut Checker<'_>) {
 /// Checks a process against its repository; see [`Node::check_against`].
 pub(super) fn against(node: &Node, repository: &Repository) -> Result<Vec<String>, SettingsError> {
     let mut checker = Checker::new(&node.lines);
-    let mut warnings = Vec::new();
+    let mut warnings = match node.bus_server {
+        // It needs no way to its bus.
+        Some(_) => Vec::new(),
+        None => node.effective_bus(repository).notices.clone(),
+    };
     for (at, pillar) in node.pillars.iter().enumerate() {
         pillar_against(&format!("pillars.{at}"), pillar, repository, &mut checker);
         warnings.extend(aging_checksums(pillar, repository));

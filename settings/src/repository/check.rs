@@ -44,9 +44,7 @@ fn build(raw: &RawRepository, checker: &mut Checker<'_>) -> Option<Repository> {
     let file_id_pattern = pattern_text.map(|pattern| file_id_pattern(pattern, checker));
     let require = requirements(general.require.as_deref().unwrap_or_default(), checker);
     let bus_url = checker.require("bus.url", raw.bus.url.as_ref(), URL_EXAMPLE);
-    if bus_url.is_some_and(|Text(url)| url.uses_tls()) {
-        no_tls("bus.url", checker);
-    }
+    let bus = bus_url.map(|Text(url)| checker.bus_address("bus.url", url));
     let exchange_url = raw.exchange.url.as_deref().map(offer_base);
     let exchange_url = exchange_url.and_then(|url| checker.accept("exchange.url", url));
     let timeouts = timeouts(raw, checker);
@@ -61,7 +59,7 @@ fn build(raw: &RawRepository, checker: &mut Checker<'_>) -> Option<Repository> {
             Some(compiled) => Some(compiled?),
         },
         require,
-        bus_url: bus_url?.0.clone(),
+        bus: bus?,
         timeouts,
         exchange_url,
         collections: collections?,
@@ -69,12 +67,6 @@ fn build(raw: &RawRepository, checker: &mut Checker<'_>) -> Option<Repository> {
         naming,
         templates,
     })
-}
-
-/// Refuses an address for which TLS would be needed.
-pub(crate) fn no_tls(path: &str, checker: &mut Checker<'_>) {
-    let cause = "TLS to the bus (stomp+ssl://) is not supported by this version".to_owned();
-    checker.problem(path, cause, "use stomp:// within a trusted network");
 }
 
 fn default_checksum(text: Option<&str>, checker: &mut Checker<'_>) -> Option<ChecksumType> {

@@ -112,14 +112,7 @@ fn whatever_is_left_out_has_its_default() {
 fn everything_set_is_read() {
     let node = load(include_str!("../../../testdata/node-full.toml")).unwrap();
     assert_eq!(node.data, Path::new("/var/lib/pillarbox"));
-    assert!(matches!(
-        node.bus_url,
-        Some(BusUrl::Stomp {
-            port: 7,
-            tls: false,
-            ..
-        })
-    ));
+    assert_eq!(node.bus.unwrap().url.to_string(), "stomp://127.0.0.1:7");
     let [north, sums] = &node.pillars[..] else {
         panic!("{:?}", node.pillars)
     };
@@ -190,7 +183,7 @@ fn the_environment_overrides_the_file() {
     );
     assert_eq!(node.exchange.hosts, Some(Vec::new()));
     assert_eq!(node.exchange_server.unwrap().maximum_file_size, Some(12));
-    assert_eq!(node.bus_url.unwrap().to_string(), "stomp://bus:1");
+    assert_eq!(node.bus.unwrap().url.to_string(), "stomp://bus:1");
     assert_eq!(node.pillars.len(), 1);
 }
 
@@ -273,7 +266,7 @@ fn which_exchange_counts() {
     );
     node.exchange.hosts = Some(vec!["only:1".to_owned()]);
     assert_eq!(node.exchange_hosts(&repository), ["only:1"]);
-    assert_eq!(node.effective_bus_url(&repository), &BusUrl::Embedded);
+    assert_eq!(node.effective_bus(&repository).url, BusUrl::Embedded);
 }
 
 #[test]

@@ -1,0 +1,3 @@
+//! Joining a collection of the Java system by settings alone: its bus addresses and its names.
+
+mod addresses;
