@@ -16,6 +16,7 @@
 //! A row is written only for a file that is complete and synced on the disk; see
 //! [`archive`](crate::archive).
 
+mod directories;
 mod error;
 mod ledger;
 mod open_operations;
@@ -191,133 +192,6 @@ impl Index {
             .await
     }
 
-    /// Makes a collection known. Until then nothing was ever written about it; its audit trail begins with the
-    /// number that the options give.
-    ///
-    /// # Errors
-    /// The database fails.
-    pub async fn introduce(&self, collection: &CollectionId) -> Result<(), IndexError> {
-        self.write(|reply| Job::Introduce(collection.clone(), reply))
-            .await
-    }
-
-    /// Whether a collection was made known.
-    ///
-    /// # Errors
-    /// The database fails.
-    pub async fn knows(&self, collection: &CollectionId) -> Result<bool, IndexError> {
-        let collection = collection.clone();
-        self.read(move |connection| reader::knows(connection, &collection))
-            .await
-    }
-
-    /// Writes down what was read, with new `calculated` times; tells for each whether it was: a file that was
-    /// changed in any way after its row was read is left alone.
-    ///
-    /// # Errors
-    /// The database fails.
-    pub async fn observe(
-        &self,
-        collection: &CollectionId,
-        observations: Vec<Observation>,
-    ) -> Result<Vec<bool>, IndexError> {
-        self.write(|reply| Job::Observe(collection.clone(), observations, reply))
-            .await
-    }
-
-    /// Gives rows to files that were found on the disk; tells what became of each. Keep their claims until then.
-    ///
-    /// # Errors
-    /// The database fails.
-    pub async fn adopt(
-        &self,
-        collection: &CollectionId,
-        adoptions: Vec<Adoption>,
-    ) -> Result<Vec<Adopted>, IndexError> {
-        self.write(|reply| Job::Adopt(collection.clone(), adoptions, reply))
-            .await
-    }
-
-    /// Remembers where a worker goes on after a restart; `None` if it has come to the end of the collection.
-    ///
-    /// # Errors
-    /// The database fails.
-    pub async fn save_progress(
-        &self,
-        worker: &'static str,
-        collection: &CollectionId,
-        place: Option<Place>,
-    ) -> Result<(), IndexError> {
-        self.write(|reply| Job::Progress(worker, collection.clone(), place, reply))
-            .await
-    }
-
-    /// How far a worker is in a collection.
-    ///
-    /// # Errors
-    /// The database fails.
-    pub async fn progress(
-        &self,
-        worker: &'static str,
-        collection: &CollectionId,
-    ) -> Result<WorkerProgress, IndexError> {
-        let collection = collection.clone();
-        self.read(move |connection| upkeep::progress(connection, worker, &collection))
-            .await
-    }
-
-    /// Rows in the order of their file ids from after this one, at most [`PAGE_MAX`]; without the missing ones.
-    ///
-    /// # Errors
-    /// The database fails.
-    pub async fn list_by_id(
-        &self,
-        collection: &CollectionId,
-        after: &str,
-    ) -> Result<Vec<FileRow>, IndexError> {
-        let (collection, after) = (collection.clone(), after.to_owned());
-        self.read(move |connection| upkeep::list_by_id(connection, &collection, &after))
-            .await
-    }
-
-    /// Those of the files that are not listed: without a row, or missing.
-    ///
-    /// # Errors
-    /// The database fails.
-    pub async fn unlisted(
-        &self,
-        collection: &CollectionId,
-        file_ids: Vec<FileId>,
-    ) -> Result<Vec<FileId>, IndexError> {
-        let collection = collection.clone();
-        self.read(move |connection| upkeep::unlisted(connection, &collection, file_ids))
-            .await
-    }
-
-    /// The row of a file, unless the file is missing, or an operation on it is open.
-    ///
-    /// # Errors
-    /// The database fails.
-    pub async fn settled(
-        &self,
-        collection: &CollectionId,
-        file_id: &FileId,
-    ) -> Result<Option<FileRow>, IndexError> {
-        let (collection, file_id) = (collection.clone(), file_id.clone());
-        self.read(move |connection| upkeep::settled(connection, &collection, &file_id))
-            .await
-    }
-
-    /// What is known to be wrong with a collection's files.
-    ///
-    /// # Errors
-    /// The database fails.
-    pub async fn health(&self, collection: &CollectionId) -> Result<Health, IndexError> {
-        let collection = collection.clone();
-        self.read(move |connection| upkeep::health(connection, &collection))
-            .await
-    }
-
     /// The row of a file, unless the file is missing.
     ///
     /// # Errors
@@ -366,16 +240,6 @@ impl Index {
     /// The database fails.
     pub async fn list_by_calculated(&self, query: ListQuery) -> Result<Page, IndexError> {
         self.read(move |connection| reader::list(connection, Order::Calculated, &query))
-            .await
-    }
-
-    /// The configured archive directories that a collection's files were stored in, without the missing ones.
-    ///
-    /// # Errors
-    /// The database fails.
-    pub async fn directories(&self, collection: &CollectionId) -> Result<Vec<PathBuf>, IndexError> {
-        let collection = collection.clone();
-        self.read(move |connection| reader::directories(connection, &collection))
             .await
     }
 

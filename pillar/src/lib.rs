@@ -4,7 +4,7 @@
 //! checksums ([`digests`]), the answers to requests ([`desk`]), and the node that gives them on the bus
 //! ([`service`]). Internal:
 //! `handlers` (one per operation: check, then perform; none knows the bus), `checks`, `refusal`,
-//! `download`, `existing`, `change`, `listing`, `result_document`, `disk_checksum`, `take_over` and
+//! `download`, `existing`, `change`, `listing`, `result_document`, `disk_checksum`, `presence`, `take_over` and
 //! `context`, which they share. [`workers`] do unasked what keeps index and disk in agreement.
 //!
 //! Refuses: to know any client, and to fetch from or deliver to an address that the exchange's rules
@@ -32,6 +32,7 @@ mod handlers;
 mod health;
 pub mod index;
 mod listing;
+mod presence;
 mod refusal;
 mod result_document;
 pub mod service;

@@ -1,23 +1,22 @@
 //! The pillar on the bus: what arrives is read, handed to the worker of its file, answered and acknowledged.
 
 mod intake;
+mod serving;
 
 use std::{
     collections::BTreeSet, fmt, fs, io, num::NonZeroU64, path::PathBuf, sync::Arc, time::Duration,
 };
 
-use pillarbox_bus::{AckMode, Bus, BusError, Delivery, SubscribeRequest};
-use pillarbox_component::{
-    AlarmRequest, Asked, Component, ComponentOptions, Received, dispatch::catch,
-};
+use pillarbox_bus::{AckMode, Bus, BusError, SubscribeRequest};
+use pillarbox_component::{AlarmRequest, Asked, Component, ComponentOptions};
 use pillarbox_exchange::ExchangeClient;
 use pillarbox_messages::{
-    AlarmCode, CollectionId, ComponentId, Destination, Message, clock::SharedClock,
+    AlarmCode, CollectionId, ComponentId, Destination, FileId, clock::SharedClock,
 };
 use pillarbox_settings::{AlarmLevel, PillarNode, PillarType, Repository};
 use thiserror::Error;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use tracing::{debug, error, info, warn};
+use tracing::{debug, info};
 
 use self::intake::{Intake, Workers};
 use crate::{
@@ -25,8 +24,8 @@ use crate::{
     change::Settler,
     context::Context,
     digests::{Spec, SpecError},
-    handlers::{self, Answer, Progress},
     index::{Index, IndexError, IndexOptions},
+    presence,
     take_over::Unexplored,
     workers::{Background, Board, Recheck, Reconcile, Report, WorkerStatus},
 };
@@ -81,6 +80,20 @@ pub enum PillarError {
         path: PathBuf,
         /// The collection.
         collection: CollectionId,
+    },
+    /// The index lists files in a directory that is not configured, and they are in none that is.
+    #[error(
+        "the index lists files of collection '{collection}' in {}, which is not in 'directories' of node.toml, and file \
+         '{file}' is in no directory that is; list {} again, or the one that its files were moved to",
+        directory.display(), directory.display()
+    )]
+    ArchiveUnlisted {
+        /// The directory that was configured.
+        directory: PathBuf,
+        /// The collection.
+        collection: CollectionId,
+        /// One of the files.
+        file: FileId,
     },
     /// There are archived files, of which the new index knows nothing.
     #[error(
@@ -292,12 +305,10 @@ pub(crate) fn open(options: PillarOptions) -> Result<Context, PillarError> {
         first_audit_number: settings.first_audit_number.unwrap_or(NonZeroU64::MIN),
         clock,
     })?;
-    for collection in component.collections() {
-        let stored = tokio::runtime::Handle::current().block_on(index.directories(collection))?;
-        check_type(settings.pillar_type, &data, &stored)?;
-        check_present(&settings.directories, collection, &stored)?;
-    }
     let runtime = tokio::runtime::Handle::current();
+    for collection in component.collections() {
+        runtime.block_on(presence::check(&settings, &data, &index, collection))?;
+    }
     let unexplored = Unexplored::find(&settings, &index, component.collections());
     let unexplored = runtime.block_on(unexplored)?;
     let archive = match settings.pillar_type {
@@ -325,48 +336,6 @@ pub(crate) fn open(options: PillarOptions) -> Result<Context, PillarError> {
     })
 }
 
-/// Files that a pillar keeps no longer would be listed, and those that it never kept be missed one by one. `stored`
-/// are the directories that files are in; those of a CHECKSUM pillar are in none.
-fn check_type(
-    pillar_type: PillarType,
-    data: &std::path::Path,
-    stored: &[PathBuf],
-) -> Result<(), PillarError> {
-    let in_none = |it: &PathBuf| it.as_os_str().is_empty();
-    let kept = match pillar_type {
-        PillarType::File if stored.iter().any(in_none) => "CHECKSUM",
-        PillarType::Checksum if !stored.iter().all(in_none) => "FILE",
-        _ => return Ok(()),
-    };
-    let path = data.to_owned();
-    Err(PillarError::OtherType { path, kept })
-}
-
-/// The archive that the index speaks of must be there: an empty directory in its place, where a disk is not mounted,
-/// would take new files in the place of the ones that it hides. `stored` are the directories by the names that they
-/// had; if the archive was moved as a whole, one of those configured must have the collection.
-fn check_present(
-    directories: &[PathBuf],
-    collection: &CollectionId,
-    stored: &[PathBuf],
-) -> Result<(), PillarError> {
-    let has = |directory: &&PathBuf| directory.join(collection.as_str()).join("fileDir").is_dir();
-    let absent = directories
-        .iter()
-        .find(|it| stored.contains(it) && !has(it));
-    let absent = match absent {
-        None if !stored.is_empty() && !directories.iter().any(|it| has(&it)) => directories.first(),
-        absent => absent,
-    };
-    match absent {
-        None => Ok(()),
-        Some(directory) => Err(PillarError::ArchiveAbsent {
-            path: directory.join(collection.as_str()),
-            collection: collection.clone(),
-        }),
-    }
-}
-
 /// An empty directory of this name.
 fn empty(directory: &std::path::Path) -> io::Result<()> {
     match fs::remove_dir_all(directory) {
@@ -374,122 +343,6 @@ fn empty(directory: &std::path::Path) -> io::Result<()> {
         _ => {}
     }
     fs::create_dir_all(directory)
-}
-
-/// Handles one request to its end: answer, acknowledgement, alarm.
-async fn serve(context: Arc<Context>, delivery: Delivery, received: Received) {
-    let request = &received.message;
-    let kind = request.message_type();
-    let progress = BusProgress {
-        component: &context.component,
-        received: &received,
-    };
-    let handled = catch(async {
-        if kind.is_identify_request() {
-            handlers::identify(&context, request).await
-        } else {
-            handlers::operate(&context, &received, &progress).await
-        }
-    })
-    .await;
-    let answer = handled.unwrap_or_else(|panicked| {
-        error!(%panicked, "handler panicked");
-        handlers::crashed(&context, request, &panicked.to_string())
-    });
-    let Some(answer) = answer else {
-        if kind.is_request() && !kind.is_identify_request() {
-            warn!("no handler for this request");
-        }
-        acknowledge(delivery).await;
-        return;
-    };
-    match finish(&context, delivery, &received, &answer).await {
-        Ok(()) => report(&context, request, answer).await,
-        // The request comes again, and is then answered from what was remembered.
-        Err(error) => warn!(%error, "the answer could not be sent"),
-    }
-}
-
-/// Answers and acknowledges: in one for an operation, so that it comes again if its answer was not taken. An
-/// answer to an identify request is not worth that: it comes from the topic as a rule, and from a queue only by
-/// mistake.
-async fn finish(
-    context: &Context,
-    delivery: Delivery,
-    received: &Received,
-    answer: &Answer,
-) -> Result<(), BusError> {
-    let component = &context.component;
-    let outgoing = component.outgoing_reply(&answer.message, received.reply_address.as_deref());
-    if received.message.message_type().is_identify_request() {
-        let sent = component.bus().publish(outgoing).await;
-        acknowledge(delivery).await;
-        return sent;
-    }
-    let mut transaction = component.bus().transaction();
-    transaction.send(outgoing);
-    transaction.ack(delivery);
-    transaction.commit().await
-}
-
-/// The log line and, after the answer, the alarm.
-async fn report(context: &Context, request: &Message, answer: Answer) {
-    let code = answer
-        .message
-        .response_info()
-        .map(|info| info.response_code.as_str());
-    let identify = request.message_type().is_identify_request();
-    let Some(refusal) = answer.refusal else {
-        if identify {
-            debug!(code, "identified");
-        } else {
-            info!(code, "operation finished");
-        }
-        return;
-    };
-    let text = refusal.alarm_text();
-    info!(code, reason = text, "request refused");
-    if refusal.existing.is_some() && identify {
-        // A duplicate found at identification is an ordinary answer.
-        return;
-    }
-    let header = request.header();
-    let collection = header
-        .collection_id
-        .as_ref()
-        .filter(|id| context.component.serves(id));
-    let (_, alarm) = pillarbox_component::alarms::for_failure(
-        refusal.kind,
-        &text,
-        collection,
-        request.file_id(),
-    );
-    let alarms = context.component.alarms();
-    alarms.raise_about(alarm, Some(&header.from)).await;
-}
-
-async fn acknowledge(delivery: Delivery) {
-    if let Err(error) = delivery.ack().await {
-        debug!(%error, "not acknowledged; the message comes again");
-    }
-}
-
-/// Sends progress responses to the requester.
-struct BusProgress<'a> {
-    component: &'a Component,
-    received: &'a Received,
-}
-
-impl Progress for BusProgress<'_> {
-    async fn send(&self, message: Message) {
-        let sent = self
-            .component
-            .reply(&message, self.received.reply_address.as_deref())
-            .await;
-        if let Err(error) = sent {
-            debug!(%error, "progress response not sent");
-        }
-    }
 }
 
 /// Messages in hand, of one subscription.

@@ -2,7 +2,7 @@
 
 use std::{
     num::NonZeroU64,
-    path::{Path, PathBuf},
+    path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -194,18 +194,6 @@ pub(super) fn list(
     rows.truncate(limit);
     let next = rows.last().filter(|_| more).map(|row| order.position(row));
     Ok(Page { rows, next })
-}
-
-pub(super) fn directories(
-    connection: &Connection,
-    collection: &CollectionId,
-) -> rusqlite::Result<Vec<PathBuf>> {
-    let mut statement = connection.prepare_cached(
-        "SELECT DISTINCT directory FROM files
-         WHERE collection = (SELECT key FROM collections WHERE id = ?1) AND missing = 0",
-    )?;
-    let rows = statement.query_map([collection.as_str()], |row| row.get::<_, String>(0))?;
-    rows.map(|row| row.map(PathBuf::from)).collect()
 }
 
 pub(super) fn knows(connection: &Connection, collection: &CollectionId) -> rusqlite::Result<bool> {

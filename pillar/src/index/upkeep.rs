@@ -6,8 +6,9 @@ use pillarbox_messages::{CollectionId, ComponentId, FileId, HexBinary};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{
-    AuditEntry, FileRow, PAGE_MAX,
+    AuditEntry, FileRow, Index, IndexError, PAGE_MAX, reader,
     rows::{file_row, natural, sql_integer},
+    writer::Job,
 };
 
 /// The bytes of a file have been read.
@@ -76,7 +77,136 @@ pub struct Health {
     pub inconsistent: u64,
 }
 
-pub(super) fn progress(
+impl Index {
+    /// Makes a collection known. Until then nothing was ever written about it; its audit trail begins with the
+    /// number that the options give.
+    ///
+    /// # Errors
+    /// The database fails.
+    pub async fn introduce(&self, collection: &CollectionId) -> Result<(), IndexError> {
+        self.write(|reply| Job::Introduce(collection.clone(), reply))
+            .await
+    }
+
+    /// Whether a collection was made known.
+    ///
+    /// # Errors
+    /// The database fails.
+    pub async fn knows(&self, collection: &CollectionId) -> Result<bool, IndexError> {
+        let collection = collection.clone();
+        self.read(move |connection| reader::knows(connection, &collection))
+            .await
+    }
+
+    /// Writes down what was read, with new `calculated` times; tells for each whether it was: a file that was
+    /// changed in any way after its row was read is left alone.
+    ///
+    /// # Errors
+    /// The database fails.
+    pub async fn observe(
+        &self,
+        collection: &CollectionId,
+        observations: Vec<Observation>,
+    ) -> Result<Vec<bool>, IndexError> {
+        self.write(|reply| Job::Observe(collection.clone(), observations, reply))
+            .await
+    }
+
+    /// Gives rows to files that were found on the disk; tells what became of each. Keep their claims until then.
+    ///
+    /// # Errors
+    /// The database fails.
+    pub async fn adopt(
+        &self,
+        collection: &CollectionId,
+        adoptions: Vec<Adoption>,
+    ) -> Result<Vec<Adopted>, IndexError> {
+        self.write(|reply| Job::Adopt(collection.clone(), adoptions, reply))
+            .await
+    }
+
+    /// Remembers where a worker goes on after a restart; `None` if it has come to the end of the collection.
+    ///
+    /// # Errors
+    /// The database fails.
+    pub async fn save_progress(
+        &self,
+        worker: &'static str,
+        collection: &CollectionId,
+        place: Option<Place>,
+    ) -> Result<(), IndexError> {
+        self.write(|reply| Job::Progress(worker, collection.clone(), place, reply))
+            .await
+    }
+
+    /// How far a worker is in a collection.
+    ///
+    /// # Errors
+    /// The database fails.
+    pub async fn progress(
+        &self,
+        worker: &'static str,
+        collection: &CollectionId,
+    ) -> Result<WorkerProgress, IndexError> {
+        let collection = collection.clone();
+        self.read(move |connection| progress(connection, worker, &collection))
+            .await
+    }
+
+    /// Rows in the order of their file ids from after this one, at most [`PAGE_MAX`]; without the missing ones.
+    ///
+    /// # Errors
+    /// The database fails.
+    pub async fn list_by_id(
+        &self,
+        collection: &CollectionId,
+        after: &str,
+    ) -> Result<Vec<FileRow>, IndexError> {
+        let (collection, after) = (collection.clone(), after.to_owned());
+        self.read(move |connection| list_by_id(connection, &collection, &after))
+            .await
+    }
+
+    /// Those of the files that are not listed: without a row, or missing.
+    ///
+    /// # Errors
+    /// The database fails.
+    pub async fn unlisted(
+        &self,
+        collection: &CollectionId,
+        file_ids: Vec<FileId>,
+    ) -> Result<Vec<FileId>, IndexError> {
+        let collection = collection.clone();
+        self.read(move |connection| unlisted(connection, &collection, file_ids))
+            .await
+    }
+
+    /// The row of a file, unless the file is missing, or an operation on it is open.
+    ///
+    /// # Errors
+    /// The database fails.
+    pub async fn settled(
+        &self,
+        collection: &CollectionId,
+        file_id: &FileId,
+    ) -> Result<Option<FileRow>, IndexError> {
+        let (collection, file_id) = (collection.clone(), file_id.clone());
+        self.read(move |connection| settled(connection, &collection, &file_id))
+            .await
+    }
+
+    /// What is known to be wrong with a collection's files.
+    ///
+    /// # Errors
+    /// The database fails.
+    pub async fn health(&self, collection: &CollectionId) -> Result<Health, IndexError> {
+        let collection = collection.clone();
+        self.read(move |connection| health(connection, &collection))
+            .await
+    }
+}
+
+fn progress(
     connection: &Connection,
     worker: &str,
     collection: &CollectionId,
@@ -104,7 +234,7 @@ pub(super) fn progress(
 }
 
 /// Rows in the order of their file ids, after this one; without the missing ones.
-pub(super) fn list_by_id(
+fn list_by_id(
     connection: &Connection,
     collection: &CollectionId,
     after: &str,
@@ -120,7 +250,7 @@ pub(super) fn list_by_id(
 }
 
 /// Of these files, the ones that have no row, or a row that says that they are missing.
-pub(super) fn unlisted(
+fn unlisted(
     connection: &Connection,
     collection: &CollectionId,
     file_ids: Vec<FileId>,
@@ -142,7 +272,7 @@ pub(super) fn unlisted(
 }
 
 /// The row of a file, unless the file is missing, or something that was begun with it has not come to its end.
-pub(super) fn settled(
+fn settled(
     connection: &Connection,
     collection: &CollectionId,
     file_id: &FileId,
@@ -160,10 +290,7 @@ pub(super) fn settled(
         .optional()
 }
 
-pub(super) fn health(
-    connection: &Connection,
-    collection: &CollectionId,
-) -> rusqlite::Result<Health> {
+fn health(connection: &Connection, collection: &CollectionId) -> rusqlite::Result<Health> {
     let count = |sql: &str| {
         let mut statement = connection.prepare_cached(sql)?;
         statement

@@ -3,7 +3,7 @@
 //! It takes what waits in its queue, does all of it in one transaction, and answers after the commit:
 //! under load many requests share one sync, without load nobody waits for company.
 
-use std::thread;
+use std::{path::PathBuf, thread};
 
 use pillarbox_messages::{CollectionId, FileId, clock::SharedClock};
 use tokio::sync::{mpsc, oneshot};
@@ -24,6 +24,7 @@ pub(super) enum Job {
     Append(CollectionId, Box<AuditEntry>, Reply<u64>),
     MarkMissing(CollectionId, Box<FileRow>, Reply<bool>),
     Introduce(CollectionId, Reply<()>),
+    Relocate(CollectionId, [PathBuf; 2], Reply<()>),
     Observe(CollectionId, Vec<Observation>, Reply<Vec<bool>>),
     Adopt(CollectionId, Vec<Adoption>, Reply<Vec<Adopted>>),
     Progress(&'static str, CollectionId, Option<Place>, Reply<()>),
@@ -147,6 +148,10 @@ impl Writer {
                     reply,
                 )
             }
+            Job::Relocate(collection, [from, to], reply) => {
+                let relocate = |ledger: &mut Ledger| ledger.relocate(&collection, &from, &to);
+                answer(ledger.attempt(&collection, relocate), reply)
+            }
             Job::Observe(collection, seen, reply) => {
                 let key = collection.clone();
                 let observe = |ledger: &mut Ledger| ledger.observe(collection, seen, now_ms);
@@ -182,6 +187,7 @@ impl Job {
             Self::Open(_, reply)
             | Self::Drop(_, _, reply)
             | Self::Introduce(_, reply)
+            | Self::Relocate(_, _, reply)
             | Self::Progress(_, _, _, reply)
             | Self::Close(reply) => answer(Err(IndexError::Closed), reply),
         }

@@ -8,7 +8,7 @@ use pillarbox_messages::{CollectionId, ComponentId, CorrelationId, FileId, Messa
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, debug, error, info_span, warn};
 
-use super::{acknowledge, serve};
+use super::serving::{acknowledge, serve};
 use crate::context::Context;
 
 /// Messages of one key are handled in the order in which they came.

@@ -24,7 +24,7 @@ use pillarbox_exchange::{
 use pillarbox_messages::{
     AlarmCode, ChecksumData, ChecksumSpec, ChecksumType, CorrelationId, DeleteFileRequest,
     FileAction, FileId, FileIds, FilePart, GetFileRequest, Header, HexBinary,
-    IdentifyPillarsForGetFileRequest, IdentifyPillarsForPutFileRequest, PutFileRequest,
+    IdentifyPillarsForGetFileRequest, IdentifyPillarsForPutFileRequest, Message, PutFileRequest,
     ReplaceFileRequest, ResponseCode, Timestamp, clock::SystemClock,
 };
 use pillarbox_settings::Node;

@@ -1,5 +1,7 @@
 //! What background workers write down.
 
+use std::path::Path;
+
 use pillarbox_messages::{CollectionId, FileAction};
 use rusqlite::{OptionalExtension, params};
 
@@ -24,6 +26,22 @@ impl Ledger {
             counters.audit = self.last_number_before();
             self.store(collection, counters)?;
         }
+        Ok(())
+    }
+
+    /// An archive directory has another name.
+    pub(in crate::index) fn relocate(
+        &mut self,
+        collection: &CollectionId,
+        from: &Path,
+        to: &Path,
+    ) -> Result<(), IndexError> {
+        let counters = self.counters(collection)?;
+        let mut statement = self.connection.prepare_cached(
+            "UPDATE files SET directory = ?3 WHERE collection = ?1 AND directory = ?2",
+        )?;
+        let (from, to) = (from.to_string_lossy(), to.to_string_lossy());
+        statement.execute(params![counters.key, from, to])?;
         Ok(())
     }
 

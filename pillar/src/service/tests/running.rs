@@ -210,6 +210,35 @@ async fn a_pillar_starts_again_where_it_ended() {
     assert_eq!(site.ask(request).await.pop(), stored);
 }
 
+/// A disk whose name is misspelt hides its files: they must neither be taken for lost, nor be put again.
+#[tokio::test]
+async fn a_pillar_does_not_start_without_a_directory_that_has_files() {
+    let mut site = Site::open().await;
+    site.put("x1", b"one").await;
+    let [archive, more, typo] =
+        ["archive", "more", "moer"].map(|it| site.directory.path().join(it));
+    site.pillar.shutdown(SOON).await;
+    let options = || {
+        let (broker, exchange) = (&site.broker, &site.exchange);
+        options_of(site.directory.path(), &site.repository, broker, exchange)
+    };
+    let mut misspelt = options();
+    misspelt.settings.directories = vec![more.clone(), typo.clone()];
+    let bus = misspelt.bus.clone();
+    let refused = Pillar::start(misspelt).await.unwrap_err();
+    bus.close().await.unwrap();
+    assert!(
+        matches!(refused, PillarError::ArchiveUnlisted { .. }),
+        "{refused}"
+    );
+    assert!(!more.exists() && !typo.exists());
+    let mut right = options();
+    right.settings.directories = vec![more, archive];
+    site.pillar = Pillar::start(right).await.unwrap();
+    let request = site.put_request("x1", b"another").await;
+    assert_eq!(site.refused(request).await, DUPLICATE);
+}
+
 impl Site {
     pub(super) async fn broker_elsewhere(&self) -> Broker {
         let directory = self.directory.path().join("other bus");
