@@ -6,6 +6,7 @@ mod checksums;
 mod deliveries;
 mod destructive;
 mod file_ids;
+mod large;
 mod leftovers;
 mod parts;
 mod patterns;

@@ -15,6 +15,7 @@ use super::*;
 
 mod changes;
 mod group;
+mod large;
 mod model;
 mod upkeep;
 
