@@ -11,6 +11,7 @@ mod leftovers;
 mod parts;
 mod patterns;
 mod repeats;
+mod silence;
 mod sizes;
 mod time_zones;
 

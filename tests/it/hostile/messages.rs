@@ -150,7 +150,7 @@ fn properties_that_disagree_with_the_message() {
 }
 
 #[test]
-fn versions_of_another_time() {
+fn u62_versions_of_another_time() {
     let whole = Whole::start(&["north"]);
     let mut peer = RawPeer::connect(whole.site.bus_port, "peer");
     for (number, (version, minimum, fits)) in [
@@ -161,6 +161,7 @@ fn versions_of_another_time() {
         ("33", "32", false),
         ("23", "1", false),
         ("", "24", false),
+        ("x", "24", false),
         ("31", "x", false),
     ]
     .into_iter()
@@ -193,7 +194,7 @@ fn versions_of_another_time() {
 }
 
 #[test]
-fn dates_without_an_offset_are_for_a_pillar_that_accepts_them() {
+fn u23_dates_without_an_offset_are_for_a_pillar_that_accepts_them() {
     let mut whole = Whole::start(&["north"]);
     let settings = whole.site.part("whole").join("node.toml");
     for (setting, wanted) in [

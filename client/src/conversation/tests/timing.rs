@@ -3,8 +3,8 @@
 use pillarbox_messages::ResponseCode;
 
 use super::support::{
-    Bench, COMPLETED, OPERATION_MS, POSITIVE, context, put_final, put_identify, put_procedure,
-    put_progress,
+    BEGUN_MS, Bench, COMPLETED, IDENTIFICATION_MS, OPERATION_MS, POSITIVE, context, put, put_final,
+    put_identify, put_procedure, put_progress,
 };
 use crate::conversation::{Context, Input, put_file::PutFileProcedure};
 
@@ -114,4 +114,48 @@ fn the_whole_conversation_ends_in_every_phase() {
     bench.step(Input::OfferReady);
     bench.time_out();
     assert_eq!(bench.trace()[4..], ["COMPONENT_FAILED south", "FAILED"]);
+}
+
+/// Each phase ends when its time is over, and says who has not said a word.
+#[test]
+fn u52_one_mute_pillar_of_three_costs_its_time_and_is_named() {
+    let mut bench = put(&["north", "south", "west"]);
+    bench.hear(put_identify("north", POSITIVE));
+    bench.hear(put_identify("west", POSITIVE));
+    bench.time_out();
+    assert_eq!(bench.now_ms, BEGUN_MS + IDENTIFICATION_MS);
+    bench.step(Input::OfferReady);
+    bench.hear(put_final("north", COMPLETED));
+    bench.hear(put_final("west", COMPLETED));
+    let all = [
+        "IDENTIFY_REQUEST_SENT",
+        "COMPONENT_IDENTIFIED north",
+        "COMPONENT_IDENTIFIED west",
+        "IDENTIFY_TIMEOUT [south]",
+        "COMPONENT_FAILED south",
+        "IDENTIFICATION_COMPLETE [north, west]",
+        "REQUEST_SENT [north, west]",
+        "COMPONENT_COMPLETE north",
+        "COMPONENT_COMPLETE west",
+        "FAILED",
+    ];
+    assert_eq!(bench.trace(), all);
+    assert!(bench.info().contains("south"), "{}", bench.info());
+    assert_eq!(bench.now_ms, BEGUN_MS + IDENTIFICATION_MS);
+
+    let mut bench = at_work(&["north", "south", "west"], false);
+    let begun = bench.now_ms;
+    bench.hear(put_final("west", COMPLETED));
+    bench.hear(put_final("north", COMPLETED));
+    bench.time_out();
+    assert_eq!(bench.now_ms, begun + OPERATION_MS);
+    let trace = bench.trace();
+    let end = [
+        "COMPONENT_COMPLETE west",
+        "COMPONENT_COMPLETE north",
+        "COMPONENT_FAILED south",
+        "FAILED",
+    ];
+    assert_eq!(trace[trace.len() - 4..], end);
+    assert!(bench.info().contains("south"), "{}", bench.info());
 }

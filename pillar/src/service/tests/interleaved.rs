@@ -46,7 +46,7 @@ impl Model {
 
 /// All are on their way before the first is answered; each file's are done in the order in which they were sent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 8)]
-async fn changes_of_ten_files_end_as_if_done_one_after_the_other() {
+async fn u57_changes_of_ten_files_end_as_if_done_one_after_the_other() {
     let mut site = Site::open().await;
     let mut model = Model::default();
     let mut expected = BTreeMap::new();

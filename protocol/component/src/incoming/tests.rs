@@ -287,7 +287,7 @@ fn what_can_be_known_of_a_refused_message_is() {
 }
 
 #[test]
-fn a_message_is_accepted_if_both_sides_are_new_enough_for_the_other() {
+fn u62_a_message_is_accepted_if_both_sides_are_new_enough_for_the_other() {
     let with = |version: &str, minimum: &str| {
         let text = request(None, Some("books")).to_xml();
         let new = format!("version=\"{version}\" minVersion=\"{minimum}\"");
@@ -338,7 +338,7 @@ fn a_message_is_accepted_if_both_sides_are_new_enough_for_the_other() {
 }
 
 #[test]
-fn dates_without_an_offset_are_for_those_who_accept_them() {
+fn u23_dates_without_an_offset_are_for_those_who_accept_them() {
     let alarm = |date: &str| {
         let header = Header {
             destination: Destination::topic("alarms"),
