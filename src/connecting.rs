@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pillarbox_bus::{Broker, Bus, BusError, BusState, ConnectOptions, StompOptions};
+use pillarbox_bus::{Broker, Bus, BusError, BusState, ConnectOptions, Passcode, StompOptions};
 use pillarbox_messages::ComponentId;
 use pillarbox_settings::{BusUrl, Node, Problem, Repository};
 use tokio::time::{Instant, sleep};
@@ -31,6 +31,10 @@ impl Route {
         let mut options = StompOptions::new(first.as_str());
         options.addresses = addresses;
         set_pauses(&mut options, url);
+        options.login.clone_from(&node.bus.login);
+        let passcode = node.bus.passcode.as_ref();
+        options.passcode = passcode.map(|secret| Passcode::new(secret.reveal()));
+        options.virtual_host.clone_from(&node.bus.virtual_host);
         Ok(Some(Self::There(Box::new(options))))
     }
 

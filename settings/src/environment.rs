@@ -9,14 +9,14 @@ use crate::{
 
 const PREFIX: &str = "PILLARBOX__";
 
-/// The variables that are meant for settings.
-#[derive(Clone, Debug, Default)]
+/// The variables that are meant for settings. Some are secrets, so that this has no `Debug`.
+#[derive(Clone, Default)]
 pub(crate) struct Environment {
     variables: BTreeMap<String, String>,
 }
 
 /// One value that overrides a file's.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Override {
     pub(crate) variable: String,
     pub(crate) path: &'static str,

@@ -13,7 +13,7 @@
 //! * Every destination name says whose it is: no two ids give one name by accident.
 //!
 //! Modules: [`bus_url`], [`duration`], [`naming`], [`node`], [`pace`], [`problem`], [`repository`], [`size`]; privately
-//! `reading` (strict and layered reading of a file), `environment`, `raw_value`, `checker`, `template` and
+//! `reading` (strict and layered reading of a file), `environment`, `raw_value`, `checker`, `secret`, `template` and
 //! `http_url`. `examples/` holds both files with every key explained.
 
 pub mod bus_url;
@@ -28,6 +28,7 @@ pub mod problem;
 mod raw_value;
 mod reading;
 pub mod repository;
+mod secret;
 pub mod size;
 mod template;
 
@@ -38,11 +39,12 @@ pub use crate::{
     naming::{CollectionDestinations, DurableSubscription},
     node::{
         AlarmLevel, AlarmsNode, BackgroundWork, BusServer, ChecksumDownload, ClientNode,
-        ExchangePolicy, ExchangeServerNode, Node, PillarNode, PillarType, ZonelessDates,
+        ExchangePolicy, ExchangeServerNode, Node, NodeBus, PillarNode, PillarType, ZonelessDates,
     },
     pace::Pace,
     problem::{Origin, Problem, SettingsError},
     repository::{Collection, Repository, Requirements, Sla, Timeouts},
+    secret::Secret,
 };
 
 /// The shared file's name in a settings directory.

@@ -1,6 +1,7 @@
 //! What one process is: `node.toml`.
 
 mod background;
+mod bus;
 mod check;
 mod raw;
 
@@ -22,6 +23,7 @@ use crate::{
 };
 
 pub use background::BackgroundWork;
+pub use bus::NodeBus;
 pub(crate) use raw::RawNode;
 
 /// A process: the roles it plays, with their paths and listeners. A role is played if its table is there.
@@ -29,8 +31,8 @@ pub(crate) use raw::RawNode;
 pub struct Node {
     /// Everything this process keeps lives below here.
     pub data: PathBuf,
-    /// Instead of the repository's bus address, for this process only.
-    pub bus: Option<BusAddress>,
+    /// Its own way to the bus.
+    pub bus: NodeBus,
     /// The pillars it runs.
     pub pillars: Vec<PillarNode>,
     /// The embedded bus, served to other processes.
@@ -234,7 +236,7 @@ impl Node {
     /// The bus address that counts for this process.
     #[must_use]
     pub fn effective_bus<'a>(&'a self, repository: &'a Repository) -> &'a BusAddress {
-        self.bus.as_ref().unwrap_or(&repository.bus)
+        self.bus.address.as_ref().unwrap_or(&repository.bus)
     }
 
     /// Base URL where this process offers files: the client's setting, else the repository's exchange, else

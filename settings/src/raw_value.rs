@@ -1,5 +1,5 @@
 //! What both files spell alike: values written as text, read while the file is read, so that errors know their
-//! line; and the table `[bus]`.
+//! line.
 
 use std::{fmt, marker::PhantomData, str::FromStr};
 
@@ -8,14 +8,7 @@ use serde::{
     de::{Error, Visitor},
 };
 
-use crate::{bus_url::WrittenUrl, size::ByteSize};
-
-/// `[bus]`; in `node.toml` it stands for this node in place of the repository's.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
-pub(crate) struct RawBus {
-    pub(crate) url: Option<Text<WrittenUrl>>,
-}
+use crate::size::ByteSize;
 
 /// A value written as a quoted text in the form of its [`FromStr`].
 #[derive(Clone, Debug, PartialEq)]

@@ -28,6 +28,9 @@ pub(crate) trait Shape: DeserializeOwned {
     /// The keys that the environment can set; `true` for lists.
     const ENVIRONMENT: &'static [(&'static str, bool)];
 
+    /// Keys that people take for this file's but that belong in `node.toml`.
+    const ELSEWHERE: &'static [&'static str] = &[];
+
     /// The lists of tables, without list positions.
     const LISTS: &'static [&'static [&'static str]];
 
@@ -249,10 +252,15 @@ fn unknown_key<T: Shape>(path: &str, lines: &Lines) -> Problem {
     let (key, parents) = names
         .split_last()
         .map_or(("", &[][..]), |(key, parents)| (*key, parents));
+    let name = names.join(".");
+    let next_step = match T::ELSEWHERE.contains(&name.as_str()) {
+        true => "write it in node.toml, which is of one process".to_owned(),
+        false => did_you_mean(key, T::keys(parents)),
+    };
     Problem {
         origin: lines.origin(path),
-        cause: format!("unknown key `{}`", names.join(".")),
-        next_step: did_you_mean(key, T::keys(parents)),
+        cause: format!("unknown key `{name}`"),
+        next_step,
     }
 }
 

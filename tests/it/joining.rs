@@ -1,3 +1,4 @@
 //! Joining a collection of the Java system by settings alone: its bus addresses and its names.
 
 mod addresses;
+mod login;

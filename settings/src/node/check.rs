@@ -9,7 +9,7 @@ use pillarbox_messages::ComponentId;
 
 use super::{
     AlarmsNode, BusServer, ClientNode, ExchangePolicy, ExchangeServerNode, Node, PillarNode,
-    PillarType, background,
+    PillarType, background, bus,
     raw::{RawExchange, RawExchangeServer, RawNode, RawPillar},
 };
 use crate::{
@@ -27,8 +27,7 @@ pub(super) fn node(document: Document<RawNode>, base: &Path) -> Result<Node, Set
     let Document { values: raw, lines } = document;
     let mut checker = Checker::new(&lines);
     let data = raw.data.as_deref().unwrap_or_else(|| Path::new(DATA));
-    let bus = raw.bus.url.as_ref();
-    let bus = bus.map(|Text(url)| checker.bus_address("bus.url", url));
+    let bus = bus::bus(&raw.bus, &mut checker);
     let pillars = pillars(&raw, base, &mut checker);
     let bus_server = raw.bus_server.as_ref().map(|server| {
         let listen: Vec<_> = server

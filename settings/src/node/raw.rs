@@ -4,11 +4,11 @@ use std::{net::SocketAddr, num::NonZeroU64, path::PathBuf};
 
 use serde::Deserialize;
 
-use super::{AlarmLevel, ChecksumDownload, PillarType, ZonelessDates};
+use super::{AlarmLevel, ChecksumDownload, PillarType, ZonelessDates, bus::RawNodeBus};
 use crate::{
     duration::HumaneDuration,
     pace::Pace,
-    raw_value::{OneOf, RawBus, Text, Word},
+    raw_value::{OneOf, Text, Word},
     reading::{Shape, field_names},
     size::ByteSize,
 };
@@ -17,7 +17,7 @@ use crate::{
 #[serde(default)]
 pub(crate) struct RawNode {
     pub(crate) data: Option<PathBuf>,
-    pub(crate) bus: RawBus,
+    pub(crate) bus: RawNodeBus,
     pub(crate) pillars: Vec<RawPillar>,
     pub(crate) bus_server: Option<RawBusServer>,
     pub(crate) exchange_server: Option<RawExchangeServer>,
@@ -136,6 +136,9 @@ impl Shape for RawNode {
     const ENVIRONMENT: &'static [(&'static str, bool)] = &[
         ("data", false),
         ("bus.url", false),
+        ("bus.login", false),
+        ("bus.passcode", false),
+        ("bus.virtual_host", false),
         ("bus_server.listen", true),
         ("exchange_server.listen", false),
         ("exchange_server.public_url", false),
@@ -156,7 +159,7 @@ impl Shape for RawNode {
     fn keys(path: &[&str]) -> &'static [&'static str] {
         match path {
             [] => field_names::<Self>(),
-            ["bus"] => field_names::<RawBus>(),
+            ["bus"] => field_names::<RawNodeBus>(),
             ["pillars"] => field_names::<RawPillar>(),
             ["bus_server"] => field_names::<RawBusServer>(),
             ["exchange_server"] => field_names::<RawExchangeServer>(),

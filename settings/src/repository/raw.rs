@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::{
+    bus_url::WrittenUrl,
     duration::HumaneDuration,
-    raw_value::{OneOf, RawBus, Text, Word},
+    raw_value::{OneOf, Text, Word},
     reading::{Shape, field_names},
 };
 
@@ -28,6 +29,12 @@ pub(crate) struct RawGeneral {
     pub(crate) checksum: Option<String>,
     pub(crate) file_id_pattern: Option<String>,
     pub(crate) require: Option<Vec<OneOf<Requirement>>>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(crate) struct RawBus {
+    pub(crate) url: Option<Text<WrittenUrl>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,6 +150,7 @@ impl Shape for RawRepository {
         conversation = "24h"
     "#;
     const ENVIRONMENT: &'static [(&'static str, bool)] = &[];
+    const ELSEWHERE: &'static [&'static str] = &["bus.login", "bus.passcode", "bus.virtual_host"];
     const LISTS: &'static [&'static [&'static str]] = &[&["collections"], &["collections", "slas"]];
 
     fn keys(path: &[&str]) -> &'static [&'static str] {

@@ -2,7 +2,7 @@ use std::{net::SocketAddr, num::NonZeroU64};
 
 use super::*;
 use crate::{
-    AlarmLevel, BackgroundWork, BusUrl, ChecksumDownload, Pace, ZonelessDates,
+    AlarmLevel, BackgroundWork, BusUrl, ChecksumDownload, Pace, Secret, ZonelessDates,
     environment::Environment, problem::SettingsError,
 };
 
@@ -112,7 +112,13 @@ fn whatever_is_left_out_has_its_default() {
 fn everything_set_is_read() {
     let node = load(include_str!("../../../testdata/node-full.toml")).unwrap();
     assert_eq!(node.data, Path::new("/var/lib/pillarbox"));
-    assert_eq!(node.bus.unwrap().url.to_string(), "stomp://127.0.0.1:7");
+    assert_eq!(
+        node.bus.address.unwrap().url.to_string(),
+        "stomp://127.0.0.1:7"
+    );
+    assert_eq!(node.bus.login.as_deref(), Some("kim"));
+    assert_eq!(node.bus.passcode, Some(Secret::new("sesame")));
+    assert_eq!(node.bus.virtual_host.as_deref(), Some("/archive"));
     let [north, sums] = &node.pillars[..] else {
         panic!("{:?}", node.pillars)
     };
@@ -170,6 +176,9 @@ fn the_environment_overrides_the_file() {
         ("PILLARBOX__EXCHANGE__HOSTS", ""),
         ("PILLARBOX__EXCHANGE_SERVER__MAXIMUM_FILE_SIZE", "12"),
         ("PILLARBOX__BUS__URL", "stomp://bus:1"),
+        ("PILLARBOX__BUS__LOGIN", "kim"),
+        ("PILLARBOX__BUS__PASSCODE", "271828"),
+        ("PILLARBOX__BUS__VIRTUAL_HOST", "/archive"),
         ("PILLARBOX_LOG", "debug"),
         ("HOME", "/root"),
     ])
@@ -183,7 +192,10 @@ fn the_environment_overrides_the_file() {
     );
     assert_eq!(node.exchange.hosts, Some(Vec::new()));
     assert_eq!(node.exchange_server.unwrap().maximum_file_size, Some(12));
-    assert_eq!(node.bus.unwrap().url.to_string(), "stomp://bus:1");
+    assert_eq!(node.bus.login.as_deref(), Some("kim"));
+    assert_eq!(node.bus.passcode, Some(Secret::new("271828")));
+    assert_eq!(node.bus.virtual_host.as_deref(), Some("/archive"));
+    assert_eq!(node.bus.address.unwrap().url.to_string(), "stomp://bus:1");
     assert_eq!(node.pillars.len(), 1);
 }
 
@@ -210,6 +222,16 @@ fn what_is_wrong_in_the_environment_names_the_variable() {
             "BUS__URL",
             "stomp://",
             "`stomp://` has no usable host and port; write \"stomp://HOST:PORT\" with a port between 1 and 65535",
+        ),
+        (
+            "BUS__PASSCODE",
+            "sesame",
+            "there is a passcode but no login; add login = \"NAME\" under [bus]",
+        ),
+        (
+            "BUS__LOGIN",
+            "",
+            "`bus.login` is empty; write it, or leave it out",
         ),
         (
             "EXCHANGE_SERVER__EXPIRY",
@@ -244,6 +266,16 @@ fn what_is_wrong_in_the_environment_names_the_variable() {
             format!("environment variable {variable}: {said}")
         );
     }
+}
+
+#[test]
+fn a_passcode_is_never_shown() {
+    let node = load(include_str!("../../../testdata/node-full.toml")).unwrap();
+    let shown = format!("{node:?}");
+    assert!(
+        shown.contains("kim") && !shown.contains("sesame"),
+        "{shown}"
+    );
 }
 
 #[test]

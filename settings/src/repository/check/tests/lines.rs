@@ -22,6 +22,7 @@
 (r#""embedded:""#, r#""stomp://kim:sesame@h""#, "repository.toml:4: `bus.url`: a bus address holds no user name or passcode; write login and passcode under [bus] in node.toml"),
 (r#""embedded:""#, r#""stomp+ssl://h""#, "repository.toml:4: TLS to the bus (stomp+ssl://) is not supported by this version; use stomp:// within a trusted network"),
 (r#""embedded:""#, r#""stomp://h:x""#, r#"repository.toml:4: `bus.url`: `stomp://h:x` has no usable host and port; write "stomp://HOST:PORT" with a port between 1 and 65535"#),
+(r#""embedded:""#, "\"embedded:\"\npasscode = \"sesame\"", "repository.toml:5: unknown key `bus.passcode`; write it in node.toml, which is of one process"),
 (r#""embedded:""#, "7", "repository.toml:4: `bus.url`: invalid type: integer `7`, expected a string; put it in quotes"),
 (r#"url = "embedded:""#, "", r#"repository.toml:3: `bus.url` is missing; add url = "stomp://127.0.0.1:61613" under [bus]"#),
 ("[bus]", "[timeouts]\noperation = \"0s\"\n[bus]", r#"repository.toml:4: `operation` is zero, so that nobody could answer in time; write a longer time, as in "3m""#),
