@@ -5,6 +5,8 @@ mod absence;
 #[cfg(test)]
 mod bad_input;
 #[cfg(test)]
+mod brokers;
+#[cfg(test)]
 mod cases;
 #[cfg(test)]
 mod conformance;

@@ -1,6 +1,7 @@
 //! What the tests share: real processes, repositories in temporary directories, and peers that the tests play.
 
 pub(crate) mod brokers;
+pub(crate) mod joined;
 pub(crate) mod peers;
 pub(crate) mod process;
 pub(crate) mod raw_peer;

@@ -9,7 +9,7 @@ use super::{
     differences::{Judge, OF_PILLARS},
     scenes::Deed,
     shape,
-    site::Site,
+    site::{Meeting, Site},
     stage::Stage,
 };
 use crate::support::noise;
@@ -90,7 +90,7 @@ async fn our_page_of_ten_thousand_is_as_recorded() {
     let mut judge = Judge::default();
     for listing in listings {
         let request = listing.message("Request");
-        let mut site = Site::start(&[], &request.reply_to).await;
+        let mut site = Site::start(Meeting::Embedded, &[], &request.reply_to).await;
         let first = Deed::of("PUT_FILE", "bulk-000000.bin", noise(70, 1024).leak());
         site.prepare(listing.pillar, &first).await;
         multiply(&site, listing.pillar);

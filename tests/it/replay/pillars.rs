@@ -9,14 +9,29 @@ use super::{
     differences::{Judge, OF_PILLARS},
     scenes::{Before, HELLO, REPLACED_CHECKSUMS, REPLACEMENT, SCENES, Scene, TAMPERED},
     shape,
-    site::Site,
+    site::{Meeting, Site},
 };
+use crate::support::brokers::ActiveMq;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn our_pillars_answer_as_recorded() {
-    let Some(mut captures) = capture::all("our_pillars_answer_as_recorded") else {
-        return;
-    };
+    if let Some(captures) = capture::all("our_pillars_answer_as_recorded") {
+        // Most of the time is spent on waiting for disks.
+        compare(captures, Meeting::Embedded, 4).await;
+    }
+}
+
+/// The same over the broker that the recorded repository had.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn our_pillars_answer_as_recorded_over_activemq() {
+    if let Some(captures) = capture::all("our_pillars_answer_as_recorded_over_activemq") {
+        // One of its own: components are known by their recorded names there.
+        let broker = ActiveMq::start();
+        compare(captures, Meeting::Broker(broker.port()), 1).await;
+    }
+}
+
+async fn compare(mut captures: Vec<Capture>, meeting: Meeting, at_once: usize) {
     let only = std::env::var("PILLARBOX_TEST_REPLAY").ok();
     captures.retain(|it| only.as_ref().is_none_or(|only| it.name.contains(only)));
     let mut judge = Judge::default();
@@ -24,13 +39,12 @@ async fn our_pillars_answer_as_recorded() {
         "{:34} {:>4} {:>8} {:>11}",
         "conversation", "sent", "compared", "differences"
     );
-    // Most of the time is spent on waiting for disks.
     let replays = captures.iter().map(|capture| async move {
         let scene = SCENES.iter().find(|scene| scene.name == capture.name);
         let scene = scene.unwrap_or_else(|| panic!("{} is in no table", capture.name));
-        (capture, replay(capture, scene).await)
+        (capture, replay(meeting, capture, scene).await)
     });
-    let mut replays = stream::iter(replays).buffered(4);
+    let mut replays = stream::iter(replays).buffered(at_once);
     while let Some((capture, replayed)) = replays.next().await {
         let name = &capture.name;
         match replayed {
@@ -49,11 +63,11 @@ async fn our_pillars_answer_as_recorded() {
 }
 
 /// What differs, or why the conversation is not replayed.
-async fn replay(capture: &Capture, scene: &Scene) -> Result<Vec<String>, String> {
+async fn replay(meeting: Meeting, capture: &Capture, scene: &Scene) -> Result<Vec<String>, String> {
     if let Before::LeftOut(reason) = scene.before {
         return Err(format!("left out: {reason}"));
     }
-    Ok(Replay::of(capture, scene).await)
+    Ok(Replay::of(meeting, capture, scene).await)
 }
 
 /// Ours answers no request.
@@ -70,12 +84,13 @@ struct Replay {
 
 impl Replay {
     /// Replays a conversation, and gives what differs.
-    async fn of(capture: &Capture, scene: &Scene) -> Vec<String> {
+    async fn of(meeting: Meeting, capture: &Capture, scene: &Scene) -> Vec<String> {
         let reply_to = capture
             .asked()
             .next()
             .map(|message| message.reply_to.clone());
-        let site = Site::start(scene.absent, &reply_to.expect("the client asks something")).await;
+        let reply_to = reply_to.expect("the client asks something");
+        let site = Site::start(meeting, scene.absent, &reply_to).await;
         let mut replay = Self {
             site,
             addresses: BTreeMap::new(),

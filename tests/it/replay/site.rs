@@ -1,13 +1,18 @@
-//! Our pillars under the recorded repository's names, in this process: bus, exchange, pillars, alarm service, and a
-//! connection from which the recorded client speaks.
+//! Our pillars under the recorded repository's names, in this process: exchange, pillars, alarm service, and a
+//! connection from which the recorded client speaks; they meet on a bus of their own, or on a real broker.
 
-use std::{collections::BTreeMap, net::Ipv4Addr, path::PathBuf, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    net::Ipv4Addr,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use bytes::Bytes;
 use pillarbox_alarms::{AlarmService, AlarmServiceOptions};
 use pillarbox_bus::{
     AckMode, Broker, BrokerOptions, Bus, ClientTemplates, ConnectOptions, Incoming, Outgoing,
-    SubscribeRequest, Subscription, spelling,
+    StompOptions, SubscribeRequest, Subscription, spelling,
 };
 use pillarbox_exchange::{
     AddressPolicy, ClientOptions, ExchangeClient, ExchangeServer, ServerOptions,
@@ -44,10 +49,25 @@ id = "dvds"
 pillars = ["checksum-pillar", "file2-pillar"]
 "#;
 
+/// Where the parts of a repository meet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Meeting {
+    /// On an embedded bus of their own.
+    Embedded,
+    /// On a broker that speaks STOMP at this port. The names are the recorded ones, so one repository at a time.
+    Broker(u16),
+}
+
+/// The way there.
+enum Route {
+    Embedded(Broker),
+    Stomp(Box<StompOptions>),
+}
+
 /// A running repository.
 pub(crate) struct Site {
     directory: tempfile::TempDir,
-    broker: Broker,
+    route: Route,
     server: ExchangeServer,
     exchange: ExchangeClient,
     repository: Arc<Repository>,
@@ -64,36 +84,31 @@ pub(crate) struct Site {
 
 impl Site {
     /// Starts all pillars but those that are `absent`, for a client that is answered at this address.
-    pub(crate) async fn start(absent: &[&str], reply_to: &str) -> Self {
+    pub(crate) async fn start(meeting: Meeting, absent: &[&str], reply_to: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let repository = Arc::new(Repository::from_toml_str(REPOSITORY, "test").unwrap());
-        let mut options = BrokerOptions::new(directory.path().join("bus"), SystemClock::shared());
-        options.destinations = repository.bus_destinations();
-        let templates = Arc::clone(&repository);
-        options.client_templates =
-            ClientTemplates::new(move |name| templates.fits_client_template(name));
-        let broker = Broker::open(options).await.unwrap();
+        let route = Route::open(meeting, directory.path(), &repository).await;
         let listen = (Ipv4Addr::LOCALHOST, 0).into();
         let files = directory.path().join("exchange");
         let server = ExchangeServer::start(ServerOptions::new(listen, files, ""));
         let server = server.await.unwrap();
         let policy = AddressPolicy::for_exchange(server.public_url()).unwrap();
         let exchange = ExchangeClient::new(&ClientOptions::new(policy)).unwrap();
-        let client = connect(&broker, "recorded-client");
+        let client = route.connect("recorded-client").await;
         let answers = listen_to(&client, reply_to).await;
         let alarms = listen_to(&client, ALARM_TOPIC).await;
         let own_answers = listen_to(&client, OWN_TOPIC).await;
         let alarm_service = AlarmService::start(AlarmServiceOptions {
             id: ALARMS.into(),
             repository: Arc::clone(&repository),
-            bus: connect(&broker, ALARMS),
+            bus: route.connect(ALARMS).await,
             data: directory.path().join(ALARMS),
             clock: SystemClock::shared(),
             zoneless: ZonelessDates::default(),
         });
         let mut site = Self {
             directory,
-            broker,
+            route,
             server,
             exchange,
             repository,
@@ -111,13 +126,13 @@ impl Site {
             .into_iter()
             .filter(|pillar| !absent.contains(pillar))
         {
-            let started = Pillar::start(site.pillar_options(pillar)).await;
+            let started = Pillar::start(site.pillar_options(pillar).await).await;
             site.pillars.insert(pillar, started.unwrap());
         }
         site
     }
 
-    fn pillar_options(&self, pillar: &str) -> PillarOptions {
+    async fn pillar_options(&self, pillar: &str) -> PillarOptions {
         let of_type = match pillar {
             CHECKSUM => "type = \"CHECKSUM\"".to_owned(),
             _ => format!(
@@ -132,7 +147,7 @@ impl Site {
         PillarOptions {
             settings: node.pillars[0].clone(),
             repository: Arc::clone(&self.repository),
-            bus: connect(&self.broker, pillar),
+            bus: self.route.connect(pillar).await,
             exchange: self.exchange.clone(),
             data: self.directory.path().join(pillar),
             clock: SystemClock::shared(),
@@ -282,7 +297,37 @@ impl Site {
     pub(crate) async fn close(self) {
         self.alarm_service.shutdown().await;
         self.server.shutdown().await;
-        self.broker.shutdown().await;
+        let _ = self.client.close().await;
+        if let Route::Embedded(broker) = self.route {
+            broker.shutdown().await;
+        }
+    }
+}
+
+impl Route {
+    async fn open(meeting: Meeting, directory: &Path, repository: &Arc<Repository>) -> Self {
+        if let Meeting::Broker(port) = meeting {
+            let options = StompOptions::new(format!("127.0.0.1:{port}"));
+            return Self::Stomp(Box::new(options));
+        }
+        let mut options = BrokerOptions::new(directory.join("bus"), SystemClock::shared());
+        options.destinations = repository.bus_destinations();
+        let templates = Arc::clone(repository);
+        options.client_templates =
+            ClientTemplates::new(move |name| templates.fits_client_template(name));
+        Self::Embedded(Broker::open(options).await.unwrap())
+    }
+
+    async fn connect(&self, id: &str) -> Bus {
+        let connect = ConnectOptions {
+            client_id: id.to_owned(),
+        };
+        let bus = match self {
+            Self::Embedded(broker) => Bus::embedded(broker, connect).unwrap(),
+            Self::Stomp(options) => Bus::stomp(StompOptions::clone(options), connect),
+        };
+        bus.ready(PATIENCE).await.unwrap();
+        bus
     }
 }
 
@@ -329,11 +374,6 @@ fn heard(message: &Incoming) -> Captured {
         properties: message.properties.clone(),
         text,
     }
-}
-
-fn connect(broker: &Broker, id: &str) -> Bus {
-    let client_id = id.to_owned();
-    Bus::embedded(broker, ConnectOptions { client_id }).unwrap()
 }
 
 async fn listen_to(bus: &Bus, destination: &str) -> Subscription {

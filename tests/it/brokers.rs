@@ -1,0 +1,7 @@
+//! On brokers that were not written here: a repository joins them by its settings alone.
+
+mod clients;
+mod operations;
+mod outages;
+mod peers;
+mod text;
