@@ -49,7 +49,15 @@ pub(crate) struct Session {
 #[derive(Debug)]
 pub(crate) struct Followed {
     outcome: Outcome,
-    _telling: Telling,
+    telling: Option<Telling>,
+}
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        if let Some(telling) = self.telling.take() {
+            telling.told();
+        }
+    }
 }
 
 impl Deref for Followed {
@@ -308,14 +316,15 @@ impl Session {
             }
         }
         let (outcome, telling) = running.outcome_to_tell().await;
-        handled.map_err(|failure| unheard_or_failed(failure, &outcome))?;
-        if interrupted && !outcome.complete {
+        let followed = Followed {
+            outcome,
+            telling: Some(telling),
+        };
+        handled.map_err(|failure| unheard_or_failed(failure, &followed))?;
+        if interrupted && !followed.complete {
             Err(Failure::interrupted())
         } else {
-            Ok(Followed {
-                outcome,
-                _telling: telling,
-            })
+            Ok(followed)
         }
     }
 

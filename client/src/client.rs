@@ -6,7 +6,7 @@ use pillarbox_component::{Component, ComponentOptions};
 use pillarbox_exchange::{ExchangeClient, OfferSpace};
 use pillarbox_messages::{CollectionId, ComponentId, CorrelationId, Destination, FileId};
 use pillarbox_settings::{Repository, Timeouts};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{Instrument, info_span};
 
@@ -37,6 +37,8 @@ pub(crate) struct Shared {
     pub(crate) offers: Option<OfferSpace>,
     named: bool,
     pub(crate) journal: Option<Journal>,
+    /// Held by whoever takes up what is in the journal.
+    pub(crate) resuming: Mutex<()>,
     pub(crate) sla: Option<String>,
     pub(crate) timeouts: Option<Timeouts>,
     extend_on_progress: bool,
@@ -87,6 +89,7 @@ impl Client {
                 offers: base.map(|base| OfferSpace::new(&base)),
                 named,
                 journal,
+                resuming: Mutex::new(()),
                 sla,
                 timeouts,
                 extend_on_progress,

@@ -16,7 +16,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
 };
 
@@ -27,7 +27,7 @@ use thiserror::Error;
 
 pub(crate) use self::{
     entry::{Entry, KeptCargo, KeptPath, State, modified_ns},
-    slot::{Settling, Slot},
+    slot::Slot,
 };
 
 /// How an entry's name ends.
@@ -60,7 +60,6 @@ struct Shared {
     /// What an earlier process has left and nobody has taken up yet.
     left: Mutex<BTreeSet<CorrelationId>>,
     /// Whether somebody is taking it up.
-    taken: AtomicBool,
     count: AtomicUsize,
 }
 
@@ -124,7 +123,6 @@ impl Journal {
                 _lock: lock,
                 count: AtomicUsize::new(left.len()),
                 left: Mutex::new(left),
-                taken: AtomicBool::new(false),
             }),
         })
     }
@@ -146,18 +144,15 @@ impl Journal {
         self.left().contains(correlation)
     }
 
-    /// Reads what an earlier process has left: once. What can't be read is put aside.
-    pub(crate) fn take_left(&self) -> Vec<Result<(Entry, Slot), JournalError>> {
-        if self.shared.taken.swap(true, Ordering::Relaxed) {
-            return Vec::new();
-        }
+    /// Reads what an earlier process has left and nobody has taken up yet. What is no entry is put aside.
+    pub(crate) fn read_left(&self) -> Vec<Result<(Entry, Slot), JournalError>> {
         let left = self.left().clone();
         left.iter().map(|it| self.read(it)).collect()
     }
 
-    /// Answers to what an earlier process has left go where it has been taken up.
-    pub(crate) fn taken_up(&self) {
-        self.left().clear();
+    /// Answers to this conversation go where it has been taken up.
+    pub(crate) fn taken_up(&self, correlation: &CorrelationId) {
+        self.left().remove(correlation);
     }
 
     /// A place for a conversation that begins.
@@ -187,12 +182,16 @@ impl Journal {
         };
         match frame::decode(&bytes) {
             Ok(entry) if mine(&entry) => Ok((entry, Slot::new(self.clone(), correlation))),
-            Ok(_) => Err(self.put_aside(path, "it is about another conversation".to_owned())),
-            Err(cause) => Err(self.put_aside(path, cause.to_string())),
+            Ok(_) => {
+                let cause = "it is about another conversation".to_owned();
+                Err(self.put_aside(correlation, path, cause))
+            }
+            Err(cause) => Err(self.put_aside(correlation, path, cause.to_string())),
         }
     }
 
-    fn put_aside(&self, path: PathBuf, cause: String) -> JournalError {
+    fn put_aside(&self, correlation: &CorrelationId, path: PathBuf, cause: String) -> JournalError {
+        self.taken_up(correlation);
         self.shared.count.fetch_sub(1, Ordering::Relaxed);
         let mut name = path.clone().into_os_string();
         name.push(ASIDE);

@@ -123,11 +123,25 @@ impl Mediator {
     }
 
     /// Puts through what another process of this client has left, all at once: what waits for one of them comes
-    /// as soon as there is a subscription.
+    /// as soon as there is a subscription. If one can't be, none is.
     pub(crate) async fn register_all(
         &self,
         registrations: Vec<Registration>,
     ) -> Result<(), ClientError> {
+        let correlations: Vec<CorrelationId> = registrations
+            .iter()
+            .map(|registration| registration.correlation.clone())
+            .collect();
+        let registered = self.put_all_through(registrations).await;
+        if registered.is_err() {
+            for correlation in correlations {
+                self.deregister(correlation).await;
+            }
+        }
+        registered
+    }
+
+    async fn put_all_through(&self, registrations: Vec<Registration>) -> Result<(), ClientError> {
         let (all, answers): (Vec<_>, Vec<_>) = registrations
             .into_iter()
             .map(|registration| {
@@ -301,7 +315,7 @@ impl Task {
             }
             Err(mpsc::error::TrySendError::Closed(arrived)) => {
                 self.forget(&correlation);
-                self.acknowledge(arrived.delivery);
+                self.unclaimed(&correlation, arrived);
             }
         }
     }

@@ -4,11 +4,12 @@ use pillarbox_messages::{CollectionId, FileId, Operation};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
+    cargo::Cargo,
     client::Client,
     conversation::{Conversation, Procedure, Resumable},
     error::ClientError,
     event::{Event, Outcome},
-    journal::{Entry, JournalError, KeptCargo, Settling, Slot, State},
+    journal::{Entry, Journal, JournalError, KeptCargo, Slot, State},
     mediator::{Arrived, Registration},
     meter::Meter,
     running::{Ended, Running},
@@ -40,10 +41,21 @@ pub struct Resumed {
 /// A conversation that goes on once it is registered.
 struct Waiting {
     open: Resumable,
-    slot: Slot,
-    changes: bool,
-    cargo: KeptCargo,
+    place: Place,
+    cargo: Cargo,
+    beginning: Beginning,
     arriving: mpsc::Receiver<Arrived>,
+}
+
+/// What waits to be taken up.
+#[derive(Default)]
+struct Left {
+    /// What goes on, and how it is put through.
+    open: Vec<Waiting>,
+    registrations: Vec<Registration>,
+    /// What is over.
+    over: Vec<(Event, Slot, KeptCargo)>,
+    problems: Vec<JournalError>,
 }
 
 impl Client {
@@ -52,49 +64,71 @@ impl Client {
     /// a minute for it at least. Whatever was not asked yet begins anew; a file that is to be put must not have
     /// changed since. Operations that change nothing end as failed, since their results went to the other process.
     ///
-    /// Gives what there is once; a client should ask before it begins anything else.
+    /// Gives each operation once; a client should ask before it begins anything else. Until this returns nothing has
+    /// been taken up: dropped before, or failed, it leaves all as it is.
     ///
     /// # Errors
-    /// [`ClientError::NoJournal`]; a bus that can't be subscribed to: then all stays as it is, for another process.
+    /// [`ClientError::NoJournal`]; a bus that can't be subscribed to.
     pub async fn resume(&self) -> Result<Resuming, ClientError> {
         if self.shared.cancel.is_cancelled() {
             return Err(ClientError::Closed);
         }
         let journal = self.shared.journal.clone().ok_or(ClientError::NoJournal)?;
+        let _alone = self.shared.resuming.lock().await;
+        let mut left = self.left(&journal).await;
+        let registrations = std::mem::take(&mut left.registrations);
+        self.shared.mediator.register_all(registrations).await?;
+        // From here on nothing is waited for: all is taken up, or nothing.
+        Ok(self.take_up(&journal, left))
+    }
+
+    /// What there is to take up, made ready for it.
+    async fn left(&self, journal: &Journal) -> Left {
         let reading = journal.clone();
-        let left = tokio::task::spawn_blocking(move || reading.take_left()).await;
-        let mut resuming = Resuming::default();
-        let (mut registrations, mut waiting) = (Vec::new(), Vec::new());
-        for entry in left.unwrap_or_default() {
+        let read = tokio::task::spawn_blocking(move || reading.read_left()).await;
+        let mut left = Left::default();
+        for entry in read.unwrap_or_default() {
             match entry.and_then(|(entry, slot)| self.check(entry, slot)) {
-                Err(problem) => resuming.problems.push(problem),
+                Err(problem) => left.problems.push(problem),
                 Ok((entry, slot)) => match entry.state {
+                    State::Lost(event) | State::Ended(event) => {
+                        left.over.push((*event, slot, entry.cargo));
+                    }
                     State::Open(open) => {
                         let (registration, arriving) =
                             Registration::new(open.context(), entry.changes);
-                        registrations.push(registration);
-                        waiting.push(Waiting {
+                        left.registrations.push(registration);
+                        let (cargo, beginning) = cargo(&entry.cargo, &open).await;
+                        left.open.push(Waiting {
                             open: *open,
-                            slot,
-                            changes: entry.changes,
-                            cargo: entry.cargo,
+                            place: Place {
+                                slot,
+                                changes: entry.changes,
+                                kept: entry.cargo,
+                            },
+                            cargo,
+                            beginning,
                             arriving,
                         });
-                    }
-                    State::Lost(event) | State::Ended(event) => {
-                        resuming
-                            .operations
-                            .push(self.tell(*event, slot, &entry.cargo));
                     }
                 },
             }
         }
-        self.shared.mediator.register_all(registrations).await?;
-        journal.taken_up();
-        for one in waiting {
-            resuming.operations.push(self.take_up(one).await);
+        left
+    }
+
+    fn take_up(&self, journal: &Journal, left: Left) -> Resuming {
+        let over = left.over.into_iter();
+        let over = over.map(|(event, slot, cargo)| self.tell(event, slot, &cargo));
+        let open = left.open.into_iter().map(|one| self.go_on_with(one));
+        let operations: Vec<Resumed> = over.chain(open).collect();
+        for resumed in &operations {
+            journal.taken_up(&resumed.running.correlation);
         }
-        Ok(resuming)
+        Resuming {
+            operations,
+            problems: left.problems,
+        }
     }
 
     /// Whether the settings still have what it is about.
@@ -111,26 +145,14 @@ impl Client {
         }
     }
 
-    async fn take_up(&self, waiting: Waiting) -> Resumed {
+    fn go_on_with(&self, waiting: Waiting) -> Resumed {
         let Waiting {
             open,
-            slot,
-            changes,
-            cargo: kept,
+            place,
+            cargo,
+            beginning,
             arriving,
         } = waiting;
-        let (cargo, beginning) = match kept.taken_up(&open).await {
-            Ok(cargo) => (cargo, Beginning::Resumed),
-            Err(cause) => {
-                let remains = kept.remains(&open.context().correlation);
-                (remains, Beginning::Hopeless(cause))
-            }
-        };
-        let place = Place {
-            slot,
-            changes,
-            kept,
-        };
         match open {
             Resumable::Put(it) => self.go_on(it, place, cargo, beginning, arriving),
             Resumable::Replace(it) => self.go_on(it, place, cargo, beginning, arriving),
@@ -143,7 +165,7 @@ impl Client {
         &self,
         conversation: Conversation<P>,
         place: Place,
-        cargo: crate::cargo::Cargo,
+        cargo: Cargo,
         beginning: Beginning,
         arriving: mpsc::Receiver<Arrived>,
     ) -> Resumed {
@@ -187,11 +209,23 @@ impl Client {
             // There is room for one.
             let _ = sender.try_send(event);
             if let Some(outcome) = outcome {
-                let settling = Some(Settling(slot));
-                let _ = end.send(Ended { outcome, settling });
+                let slot = Some(slot);
+                // If nobody waits for it, it stays in the journal.
+                let _ = end.send(Ended { outcome, slot });
             }
         });
         resumed
+    }
+}
+
+/// The file of a conversation that goes on, and how it does.
+async fn cargo(kept: &KeptCargo, open: &Resumable) -> (Cargo, Beginning) {
+    match kept.taken_up(open).await {
+        Ok(cargo) => (cargo, Beginning::Resumed),
+        Err(cause) => {
+            let remains = kept.remains(&open.context().correlation);
+            (remains, Beginning::Hopeless(cause))
+        }
     }
 }
 

@@ -14,15 +14,16 @@ use tracing::error;
 
 use crate::{
     event::{Event, EventKind, Outcome},
-    journal::Settling,
+    journal::Slot,
     meter::{Meter, Transferred},
 };
 
 /// An operation under way.
 ///
-/// Dropping it lets the operation go on to its end without anybody listening; [`Running::cancel`] ends it. Events
-/// wait for whoever reads them, within bounds: then the operation reads no more messages until somebody does, but
-/// its times run on, so it always ends.
+/// Dropping it lets the operation go on to its end without anybody listening; [`Running::cancel`] ends it. Where a
+/// journal is kept, that end then waits for the next process that resumes; for whoever wants to be told nothing,
+/// spawn [`Running::outcome`]. Events wait for whoever reads them, within bounds: then the operation reads no more
+/// messages until somebody does, but its times run on, so it always ends.
 #[derive(Debug)]
 pub struct Running {
     pub(crate) correlation: CorrelationId,
@@ -37,17 +38,26 @@ pub struct Running {
 pub(crate) struct Ended {
     pub(crate) outcome: Outcome,
     /// Its entry in the journal, if it has one.
-    pub(crate) settling: Option<Settling>,
+    pub(crate) slot: Option<Slot>,
 }
 
 /// An operation's end that is being told to somebody.
 ///
-/// Where a journal is kept, the operation stays in it until this is dropped: should the process be killed before,
-/// the next one tells the end.
+/// Where a journal is kept, the operation stays in it until [`Telling::told`]: should the process be killed before,
+/// or drop this, the next one tells the end.
 #[derive(Debug)]
-#[must_use = "dropping it says that the operation's end has been told"]
+#[must_use = "the operation stays in the journal until its end has been told"]
 pub struct Telling {
-    _settling: Option<Settling>,
+    slot: Option<Slot>,
+}
+
+impl Telling {
+    /// Its end has been told, and is forgotten.
+    pub fn told(self) {
+        if let Some(slot) = self.slot {
+            slot.remove();
+        }
+    }
 }
 
 impl Running {
@@ -81,10 +91,12 @@ impl Running {
 
     /// How it ended, once everything is cleaned up. Events that were not read are lost.
     pub async fn outcome(self) -> Outcome {
-        self.outcome_to_tell().await.0
+        let (outcome, telling) = self.outcome_to_tell().await;
+        telling.told();
+        outcome
     }
 
-    /// The same for a caller that has to tell it on, and keeps the second until that is done.
+    /// The same for a caller that has to tell it on, and says on the second when that is done.
     pub async fn outcome_to_tell(self) -> (Outcome, Telling) {
         let Self {
             correlation,
@@ -93,14 +105,11 @@ impl Running {
             ..
         } = self;
         drop(events);
-        let (outcome, settling) = match ended.await {
-            Ok(Ended { outcome, settling }) => (outcome, settling),
+        let (outcome, slot) = match ended.await {
+            Ok(Ended { outcome, slot }) => (outcome, slot),
             Err(_) => (lost(&correlation), None),
         };
-        let telling = Telling {
-            _settling: settling,
-        };
-        (outcome, telling)
+        (outcome, Telling { slot })
     }
 
     /// Gives every event to `handler`, then tells how it ended. A handler that panics has the panic logged and

@@ -24,7 +24,6 @@ use crate::{
     cargo::Cargo,
     conversation::{Action, Conversation, Expected, Input, Procedure},
     event::{Event, Outcome},
-    journal::Settling,
     mediator::{Arrived, Mediator, acknowledge},
     meter::Meter,
     running::Ended,
@@ -152,11 +151,11 @@ impl<P: Procedure> ConversationTask<P> {
         self.clean_up(inbox).await;
         if let Some(result) = self.last_event.as_ref().and_then(Outcome::of) {
             self.log(&result);
-            let settling = self.keeping.take().map(|keeping| Settling(keeping.slot));
-            // Nobody has to wait for it; then nobody has to be told either.
+            let slot = self.keeping.take().map(|keeping| keeping.slot);
+            // If nobody waits for it, it stays in the journal.
             let _ = ended.send(Ended {
                 outcome: result,
-                settling,
+                slot,
             });
         }
         if !self.outbox.is_empty() {

@@ -4,6 +4,7 @@ mod cases;
 mod changes;
 mod operations;
 mod reports;
+mod resuming;
 mod site;
 mod stand_in;
 mod trouble;

@@ -8,7 +8,7 @@ use crate::{
     client_setup::{ClientSetup, Session, not_started},
     failure::Failure,
     json,
-    output::{in_words, one_line, print_done, say},
+    output::{in_words, one_line, print, say},
 };
 
 pub(super) async fn run(args: ResumeArgs) -> Result<(), Failure> {
@@ -40,7 +40,8 @@ const fn is_empty(resuming: &Resuming) -> bool {
     resuming.operations.is_empty() && resuming.problems.is_empty()
 }
 
-/// Tells every operation's end as it comes. Ctrl-C cancels what has not ended yet, and it stays cancelled.
+/// Tells every operation's end as it comes. What can't be told stays in the journal, and keeps nothing else from its
+/// end. Ctrl-C cancels what has not ended yet, and it stays cancelled.
 async fn tell_all(session: &mut Session, resuming: Resuming, as_json: bool) -> Result<(), Failure> {
     for problem in &resuming.problems {
         say(&one_line(problem));
@@ -54,16 +55,24 @@ async fn tell_all(session: &mut Session, resuming: Resuming, as_json: bool) -> R
     }
     let client = session.client();
     let mut interrupted = false;
+    let (mut untold, mut unprinted) = (0, None);
     while !following.is_empty() {
         tokio::select! {
             Some(followed) = following.join_next() => {
-                // Dropped once it is printed: then it is told.
-                let Ok(Some((event, _telling))) = followed else {
+                let Ok(Some((event, telling))) = followed else {
                     bad += 1;
                     continue;
                 };
                 bad += usize::from(!is_complete(&event));
-                print_done(&if as_json { json_line(&event) } else { line(&event) })?;
+                match print(&if as_json { json_line(&event) } else { line(&event) }) {
+                    Ok(()) => telling.told(),
+                    Err(failure) => {
+                        untold += 1;
+                        if !failure.is_unheard() {
+                            unprinted = Some(failure);
+                        }
+                    }
+                }
             }
             () = session.stopped(), if !interrupted => {
                 interrupted = true;
@@ -71,10 +80,16 @@ async fn tell_all(session: &mut Session, resuming: Resuming, as_json: bool) -> R
             }
         }
     }
-    match bad {
+    if untold > 0 {
+        say(&format!(
+            "{untold} of {all} ends could not be told; run 'pillarbox resume' again"
+        ));
+    }
+    match (unprinted, bad) {
         _ if interrupted => Err(Failure::interrupted()),
-        0 => Ok(()),
-        _ => Err(Failure::operation(format!(
+        (Some(failure), _) => Err(failure),
+        (None, 0) => Ok(()),
+        (None, _) => Err(Failure::operation(format!(
             "{bad} of {all} operations did not end well"
         ))),
     }

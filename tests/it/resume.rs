@@ -1,6 +1,9 @@
 //! The client that comes back: what a killed process of a named client had begun, the next one goes on with.
 
-use std::{ffi::OsString, path::PathBuf, process::Output};
+use std::{
+    path::PathBuf,
+    process::{Command, Output},
+};
 
 use pillarbox_messages::{PutFileRequest, ResponseCode};
 
@@ -24,23 +27,22 @@ const NOTHING: [&str; 1] = ["lock"];
 
 /// `resume` as the client, with these further arguments.
 fn resume(site: &Site, args: &[&str]) -> Output {
-    let mut all: Vec<OsString> = vec!["resume".into(), "-s".into()];
-    all.push(site.part("client").into_os_string());
-    all.extend(["--client-id".into(), CLIENT.into()]);
-    all.extend(args.iter().map(Into::into));
-    process::run(all)
+    let mut command = prepared(site);
+    command.args(args);
+    process::finish(command)
+}
+
+/// The same, not run yet.
+fn prepared(site: &Site) -> Command {
+    let mut command = process::pillarbox(["resume", "-s"]);
+    command.arg(site.part("client"));
+    command.args(["--client-id", CLIENT]);
+    command
 }
 
 /// `resume` in the background.
 fn resuming(site: &Site) -> Running {
-    let settings = site.part("client");
-    Running::start([
-        "resume".as_ref(),
-        "-s".as_ref(),
-        settings.as_os_str(),
-        "--client-id".as_ref(),
-        CLIENT.as_ref(),
-    ])
+    Running::spawn(prepared(site))
 }
 
 /// A command of the client.

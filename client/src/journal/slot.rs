@@ -73,14 +73,3 @@ fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
     file.sync_data()
 }
-
-/// The entry of an operation whose end is told to somebody: it goes when this is dropped. If the process is killed
-/// before, the end is told again.
-#[derive(Debug)]
-pub(crate) struct Settling(pub(crate) Slot);
-
-impl Drop for Settling {
-    fn drop(&mut self) {
-        self.0.remove();
-    }
-}

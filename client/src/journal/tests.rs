@@ -192,7 +192,7 @@ fn names(directory: &Path) -> Vec<String> {
 }
 
 #[test]
-fn the_next_process_finds_what_is_open_once() {
+fn the_next_process_finds_what_is_open_until_it_is_taken_up() {
     let directory = tempfile::tempdir().unwrap();
     let first = journal(directory.path());
     assert_eq!(first.left_open(), 0);
@@ -207,14 +207,14 @@ fn the_next_process_finds_what_is_open_once() {
     let second = journal(directory.path());
     assert_eq!(second.left_open(), 1);
     assert!(second.is_left(&ID.into()));
-    let left: Vec<_> = second.take_left().into_iter().map(Result::unwrap).collect();
+    let left: Vec<_> = second.read_left().into_iter().map(Result::unwrap).collect();
     assert_eq!(left.len(), 1);
-    assert!(second.take_left().is_empty());
     assert!(second.is_left(&ID.into()), "until its answers have a place");
-    second.taken_up();
+    second.taken_up(&ID.into());
     assert_eq!(second.left_open(), 0);
+    assert!(second.read_left().is_empty());
     for (_, slot) in left {
-        drop(Settling(slot));
+        slot.remove();
     }
     assert_eq!(names(directory.path()), ["lock"]);
 }
@@ -251,13 +251,14 @@ fn what_can_not_be_read_is_kept_aside() {
         fs::write(&path, content).unwrap();
         let journal = journal(directory.path());
         assert_eq!(journal.left_open(), 1);
-        let left = journal.take_left();
+        let left = journal.read_left();
         let [Err(error)] = left.as_slice() else {
             panic!("{left:?}");
         };
         let text = error.to_string();
         assert!(text.contains(cause), "{text}");
         assert_eq!(text.lines().count(), 1);
+        assert_eq!(journal.left_open(), 0, "it is told once");
         let aside = name + ASIDE;
         assert_eq!(names(directory.path()), [&aside, "lock"]);
         assert_eq!(

@@ -8,20 +8,12 @@ use std::{
 };
 
 use crate::support::{
-    process::{self, Running, fail_with_one_line, stderr, succeed},
+    process::{self, Running, fail_with_one_line, stderr, succeed, unheard},
     site::Site,
     whole::{self, Whole},
 };
 
-/// Runs a command to its end whose standard output nobody has ever read.
-#[track_caller]
-fn unheard(mut command: Command) -> Output {
-    let (reader, writer) = std::io::pipe().expect("a pipe");
-    drop(reader);
-    command.stdout(writer).output().expect("the program starts")
-}
-
-/// The same for one whose reader goes once it has read a line; `then` comes before the next one.
+/// Runs a command to its end whose reader goes once it has read a line; `then` comes before the next one.
 #[track_caller]
 fn heard_once(mut command: Command, then: impl FnOnce()) -> (String, Output) {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -3,7 +3,8 @@
 use std::fs;
 
 use super::{
-    CLIENT, NOTHING, assert_resumed, directory, journal, killed_put, resume, start, stored,
+    CLIENT, NOTHING, assert_resumed, directory, journal, killed_put, prepared, resume, start,
+    stored,
 };
 use crate::support::{peers::StandIn, process, site::Site, whole::NO_FILES};
 
@@ -51,6 +52,33 @@ async fn one_process_at_a_time_has_a_name() {
     played.identify_request().await;
     let line = process::fail_with_one_line(&resume(&site, &[]), 255);
     assert!(line.contains("'ingest-1' is in use"), "{line}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_end_that_nobody_reads_or_that_finds_no_room_is_told_again() {
+    let site = Site::new(&["played"]);
+    let _hub = site.start("hub");
+    let mut played = StandIn::join(&site, "played").await;
+    let request = killed_put(&site, &mut played).await;
+    stored(&played, &request).await;
+    drop(played);
+
+    let untold = "1 of 1 ends could not be told; run 'pillarbox resume' again\n";
+    let output = process::unheard(prepared(&site));
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(process::stderr(&output), untold);
+    let mut full = prepared(&site);
+    full.stdout(fs::File::create("/dev/full").unwrap());
+    let output = full.output().unwrap();
+    assert_eq!(output.status.code(), Some(255));
+    let said = process::stderr(&output);
+    assert!(said.starts_with(untold), "{said}");
+    assert!(said.contains("pillarbox: standard output: "), "{said}");
+    assert_resumed(
+        &site,
+        &resume(&site, &[]),
+        "PutFile \t late.bin \t COMPLETE",
+    );
 }
 
 #[test]

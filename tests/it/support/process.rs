@@ -56,6 +56,14 @@ pub(crate) fn finish(mut command: Command) -> Output {
     }
 }
 
+/// Runs a prepared command to its end whose standard output nobody has ever read.
+#[track_caller]
+pub(crate) fn unheard(mut command: Command) -> Output {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    command.stdout(writer).output().expect("the program starts")
+}
+
 fn read_all(mut from: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
     thread::spawn(move || {
         let mut bytes = Vec::new();
