@@ -239,6 +239,7 @@ mod tests {
         }
     }
 
+    /// What others are about to write is no more to be had (P12).
     #[test]
     fn concurrent_files_are_counted() {
         let dir = tempfile::tempdir().unwrap();

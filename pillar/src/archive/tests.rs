@@ -245,7 +245,7 @@ async fn one_operation_at_a_time_writes_a_file() {
     drop(archive.claim(&books(), &id("x1")).unwrap());
 }
 
-/// Many tasks put the same few files; every file ends as one of them wrote it, once.
+/// Many tasks put the same few files; every file ends as one of them wrote it, once (P2).
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn racing_puts_of_one_id() {
     let dir = tempfile::tempdir().unwrap();
@@ -280,6 +280,7 @@ async fn racing_puts_of_one_id() {
     assert_no_temporary_files(dir.path());
 }
 
+/// `a/b` and `a/b/c` are not both files (P19).
 #[tokio::test]
 async fn files_and_folders_do_not_take_each_others_place() {
     let dir = tempfile::tempdir().unwrap();

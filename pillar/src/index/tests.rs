@@ -266,6 +266,54 @@ async fn a_second_put_changes_nothing_and_shows_the_first() {
     assert_eq!(index.prior(&key("x1")).await.unwrap().done, None);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn p16_of_many_puts_at_once_one_makes_a_row() {
+    let fixture = Fixture::new();
+    let index = fixture.open();
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..40 {
+        let index = index.clone();
+        tasks.spawn(async move { index.put(record("books", "x1")).await });
+    }
+    let (done, refused): (Vec<_>, Vec<_>) =
+        tasks.join_all().await.into_iter().partition(Result::is_ok);
+    assert_eq!((done.len(), refused.len()), (1, 39));
+    let row = done.into_iter().next().unwrap().unwrap().row;
+    for refused in refused {
+        assert!(matches!(refused, Err(IndexError::AlreadyPresent(known)) if *known == row));
+    }
+    assert_eq!(index.count(&books()).await.unwrap(), 1);
+}
+
+/// Who has collected up to a number asks for the next: nothing may come before it any more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn p22_no_lower_audit_number_comes_after_a_higher_one() {
+    const EVENTS: u64 = 400;
+    let fixture = Fixture::new();
+    let index = fixture.open();
+    let mut tasks = tokio::task::JoinSet::new();
+    for task in 0..8 {
+        let index = index.clone();
+        tasks.spawn(async move {
+            for number in 0..EVENTS / 8 {
+                let put = record("books", &format!("f{task}-{number}"));
+                index.put(put).await.unwrap();
+            }
+        });
+    }
+    let (mut collected, mut rounds) = (0, 0);
+    while collected < EVENTS {
+        let query = AuditQuery::from_number(books(), collected + 1);
+        for event in index.audit(query).await.unwrap() {
+            collected += 1;
+            assert_eq!(event.number, collected);
+        }
+        rounds += 1;
+    }
+    tasks.join_all().await;
+    assert!(rounds > 1, "all had come before anybody looked");
+}
+
 #[tokio::test]
 async fn times_only_go_up_within_a_collection() {
     let fixture = Fixture::new();

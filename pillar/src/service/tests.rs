@@ -13,6 +13,7 @@ mod storing;
 mod sums;
 mod trails;
 mod unverified;
+mod weaknesses;
 
 use std::path::Path;
 

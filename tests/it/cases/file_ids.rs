@@ -120,6 +120,7 @@ fn assert_refused(answer: &Answer, id: &str) {
     }
 }
 
+/// Also where the settings have no pattern for ids, as here (P18).
 #[test]
 fn u2_ids_that_lead_elsewhere_are_refused_at_every_step() {
     let whole = Whole::start(&["north"]);

@@ -308,6 +308,7 @@ fn can_trace() -> bool {
     }
 }
 
+/// File, directory, then index (P3).
 #[test]
 fn everything_is_synced_before_the_final_response() {
     if !can_trace() {

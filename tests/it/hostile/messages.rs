@@ -219,6 +219,34 @@ fn u23_dates_without_an_offset_are_for_a_pillar_that_accepts_them() {
     whole.assert_well();
 }
 
+/// Each identification is refused in an answer of its own type, that of statuses too (P24).
+#[test]
+fn identifications_of_another_version_are_refused_in_kind() {
+    let whole = Whole::start(&["north"]);
+    let mut peer = RawPeer::connect(whole.site.bus_port, "peer");
+    let file = "<FileID>f1</FileID>";
+    let files = file_ids(None);
+    for (operation, children) in [
+        ("PillarsForGetFile", file),
+        ("PillarsForPutFile", file),
+        ("PillarsForReplaceFile", file),
+        ("PillarsForDeleteFile", file),
+        ("PillarsForGetFileIDs", &files),
+        ("PillarsForGetChecksums", &files),
+        ("ContributorsForGetStatus", ""),
+        ("ContributorsForGetAuditTrails", ""),
+    ] {
+        let kind = format!("Identify{operation}Request");
+        let xml = peer.identify(&kind, operation, children);
+        let xml = xml.replace("minVersion=\"24\"", "minVersion=\"32\"");
+        peer.send_to_all(&kind, xml);
+        let answer = peer.end_of(operation);
+        assert_eq!(answer.kind(), format!("Identify{operation}Response"));
+        assert_eq!(answer.code(), "REQUEST_NOT_UNDERSTOOD_FAILURE");
+    }
+    whole.assert_well();
+}
+
 #[test]
 fn messages_that_are_no_requests_are_passed_over() {
     let whole = Whole::start(&["north"]);

@@ -199,6 +199,7 @@ async fn of_two_versions_in_two_directories_one_stays() {
     );
 }
 
+/// At no time the old one is gone and the new one not there (P5).
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn readers_always_find_one_whole_version() {
     let dir = tempfile::tempdir().unwrap();

@@ -93,6 +93,7 @@ impl Store {
     }
 }
 
+/// No file is left that the index does not know of (P4).
 #[tokio::test]
 async fn a_put_cut_off_anywhere_can_be_repeated() {
     for (name, size) in [("small", 1_000), ("f/small", 1_000), ("large", 1_000_000)] {

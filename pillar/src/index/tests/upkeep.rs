@@ -13,6 +13,7 @@ async fn actions(index: &Index) -> Vec<(u64, FileAction)> {
     actions.collect()
 }
 
+/// Rot is not the new truth (P8).
 #[tokio::test]
 async fn what_was_read_never_becomes_what_is_expected() {
     let fixture = Fixture::new();

@@ -136,7 +136,7 @@ async fn a_young_checksum_is_left_alone_and_an_old_one_is_computed_again() {
     site.assert_no_alarm().await;
 }
 
-/// The expected checksum is never overwritten by what was read; peers are told what was read.
+/// The expected checksum is never overwritten by what was read; peers are told what was read (P8).
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_file_that_has_changed_is_shown_as_it_is_and_told_once() {
     let (mut site, clock) = restless().await;

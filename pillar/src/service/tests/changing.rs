@@ -181,7 +181,8 @@ async fn a_file_is_deleted_once_however_often_it_is_asked() {
     }
 }
 
-/// What is wrong with a request, in the order of the checks: each row is wrong in this and in everything below.
+/// What is wrong with a request, in the order of the checks: each row is wrong in this and in everything below. An
+/// attempt that fails leaves its trace, too (P17).
 #[tokio::test]
 async fn the_first_thing_that_is_wrong_with_a_replace_is_told() {
     let mut site = Site::open().await;

@@ -148,6 +148,7 @@ async fn an_empty_collection_is_listed_as_empty() {
     assert_eq!((sums_of(&sums), sums.partial_result), (vec![], Some(false)));
 }
 
+/// Those that have to be computed, too (P7).
 #[tokio::test]
 async fn checksums_of_any_kind_come_in_one_order_and_in_pages() {
     let mut site = Site::stocked().await;
@@ -178,6 +179,14 @@ async fn checksums_of_any_kind_come_in_one_order_and_in_pages() {
         rest.min_timestamp = Some(items[2].calculation_timestamp);
         let rest = site.sums(rest).await;
         assert_eq!(sums_of(&rest), expected[2..]);
+        let mut between = site.sums_request(wanted.clone());
+        between.min_timestamp = Some(items[1].calculation_timestamp);
+        between.max_timestamp = Some(items[2].calculation_timestamp);
+        let between = site.sums(between).await;
+        assert_eq!(
+            (sums_of(&between), between.partial_result),
+            (expected[1..3].to_vec(), Some(false))
+        );
 
         let mut single = site.sums_request(wanted);
         single.file_ids = FileIds::File("c.tif".into());

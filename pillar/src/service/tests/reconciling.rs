@@ -16,7 +16,10 @@ async fn restless() -> Site {
 }
 
 /// One whose pillar finds these files at its first start.
-async fn taking_over(files: &[(&str, &[u8])], change: impl FnOnce(&mut PillarOptions)) -> Site {
+pub(super) async fn taking_over(
+    files: &[(&str, &[u8])],
+    change: impl FnOnce(&mut PillarOptions),
+) -> Site {
     let start = |options: &mut PillarOptions| {
         options.settings.first_audit_number = NonZeroU64::new(1_001);
         options.settings.reconcile = often();
@@ -63,7 +66,7 @@ impl Site {
         ArchiveFileId::new(&id.into(), None).unwrap()
     }
 
-    async fn wait_for_row(&self, id: &str) -> crate::index::FileRow {
+    pub(super) async fn wait_for_row(&self, id: &str) -> crate::index::FileRow {
         loop {
             if let Some(row) = self.row(id).await {
                 return row;
@@ -91,6 +94,7 @@ fn tree(base: &Path) -> BTreeMap<PathBuf, (Vec<u8>, SystemTime)> {
     found
 }
 
+/// Who has lost a file goes on knowing of it (P9).
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_row_without_a_file_is_kept_and_told_once() {
     let mut site = restless().await;
@@ -310,7 +314,7 @@ async fn a_put_finds_a_taken_over_file_before_it_is_listed() {
 }
 
 /// What a put that was cut off leaves is nobody's file: the same put is done when it comes again. Only after that time
-/// it is a file like any other.
+/// it is a file like any other, and audited as one (P4).
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_a_crash_left_waits_for_its_request() {
     let mut site = restless().await;
@@ -324,4 +328,6 @@ async fn what_a_crash_left_waits_for_its_request() {
     assert_eq!(site.lying("retainDir"), [("x1".to_owned(), OLD.to_vec())]);
     age(&site.place("x2"));
     site.wait_for_row("x2").await;
+    let actions: Vec<_> = site.trail().await.into_iter().map(|it| it.0).collect();
+    assert_eq!(actions, [FileAction::PutFile, FileAction::Other]);
 }

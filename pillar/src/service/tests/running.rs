@@ -4,28 +4,28 @@ use super::*;
 use crate::service::intake::{Key, OPERATIONS};
 
 /// A server that takes connections and says nothing.
-struct Silent {
+pub(super) struct Silent {
     listener: TcpListener,
     connections: Vec<TcpStream>,
 }
 
 impl Silent {
-    async fn listen() -> Self {
+    pub(super) async fn listen() -> Self {
         Self {
             listener: TcpListener::bind("127.0.0.1:0").await.unwrap(),
             connections: Vec::new(),
         }
     }
 
-    fn host(&self) -> String {
+    pub(super) fn host(&self) -> String {
         self.listener.local_addr().unwrap().to_string()
     }
 
-    fn address(&self) -> String {
+    pub(super) fn address(&self) -> String {
         format!("http://{}/a", self.host())
     }
 
-    async fn takes(&mut self, count: usize) {
+    pub(super) async fn takes(&mut self, count: usize) {
         while self.connections.len() < count {
             let accepted = tokio::time::timeout(SOON, self.listener.accept());
             self.connections.push(accepted.await.unwrap().unwrap().0);

@@ -62,6 +62,7 @@ async fn a_pillar_that_is_well_says_what_it_looked_at() {
     }
 }
 
+/// Not all is well just because it can answer (P21).
 #[tokio::test]
 async fn a_pillar_whose_archive_is_gone_says_so() {
     let mut site = Site::open().await;

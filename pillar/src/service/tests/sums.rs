@@ -196,6 +196,7 @@ async fn a_checksum_pillar_supports_its_own_checksum_only_however_wrong_another_
     assert_eq!(site.told_sums().await.len(), 1);
 }
 
+/// By default it looks for itself (P15).
 #[tokio::test]
 async fn a_checksum_pillar_takes_a_clients_word_only_where_it_is_set_to() {
     use ChecksumDownload::{Always, Never, WhenMissing};
@@ -303,6 +304,7 @@ async fn a_checksum_pillar_replaces_and_deletes() {
     assert_eq!(actions, expected);
 }
 
+/// No collection of others gets in (P15).
 #[tokio::test]
 async fn a_checksum_pillar_knows_its_collections_and_how_it_is() {
     let mut site = Site::of_sums(ChecksumDownload::Never).await;
