@@ -24,6 +24,7 @@ mod reader;
 mod records;
 mod rows;
 mod schema;
+mod trail;
 mod upkeep;
 mod writer;
 
@@ -250,15 +251,6 @@ impl Index {
     pub async fn count(&self, collection: &CollectionId) -> Result<u64, IndexError> {
         let collection = collection.clone();
         self.read(move |connection| reader::count(connection, &collection))
-            .await
-    }
-
-    /// Events of an audit trail, by their numbers; at most [`PAGE_MAX`].
-    ///
-    /// # Errors
-    /// The database fails.
-    pub async fn audit(&self, query: AuditQuery) -> Result<Vec<AuditEvent>, IndexError> {
-        self.read(move |connection| reader::audit(connection, &query))
             .await
     }
 

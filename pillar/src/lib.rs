@@ -4,8 +4,8 @@
 //! checksums ([`digests`]), the answers to requests ([`desk`]), and the node that gives them on the bus
 //! ([`service`]). Internal:
 //! `handlers` (one per operation: check, then perform; none knows the bus), `checks`, `refusal`,
-//! `download`, `existing`, `change`, `listing`, `result_document`, `disk_checksum`, `presence`, `take_over` and
-//! `context`, which they share. [`workers`] do unasked what keeps index and disk in agreement.
+//! `download`, `existing`, `change`, `listing`, `result_document`, `disk_checksum`, `presence`, `take_over`, `text`
+//! and `context`, which they share. [`workers`] do unasked what keeps index and disk in agreement.
 //!
 //! Refuses: to know any client, and to fetch from or deliver to an address that the exchange's rules
 //! do not allow.
@@ -37,6 +37,7 @@ mod refusal;
 mod result_document;
 pub mod service;
 mod take_over;
+mod text;
 mod walk;
 pub mod workers;
 

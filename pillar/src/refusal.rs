@@ -6,7 +6,7 @@ use pillarbox_component::alarms::FailureKind;
 use pillarbox_exchange::ExchangeError;
 use pillarbox_messages::{ChecksumData, FileIdError, ResponseCode};
 
-use crate::{archive::ArchiveError, digests::SpecError, index::IndexError};
+use crate::{archive::ArchiveError, digests::SpecError, index::IndexError, text::cut};
 
 /// A refused or failed request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl Refusal {
     pub(crate) fn new(kind: FailureKind, answer: impl fmt::Display) -> Self {
         Self {
             kind,
-            answer: answer.to_string(),
+            answer: cut(&answer.to_string(), LONGEST_TEXT).into_owned(),
             detail: None,
             existing: None,
         }
@@ -79,7 +79,7 @@ impl Refusal {
     }
 
     pub(crate) fn with_detail(mut self, detail: impl fmt::Display) -> Self {
-        self.detail = Some(detail.to_string());
+        self.detail = Some(cut(&detail.to_string(), LONGEST_TEXT).into_owned());
         self
     }
 
@@ -149,3 +149,6 @@ impl From<ExchangeError> for Refusal {
         }
     }
 }
+
+/// Bytes of what is said of a refusal: it may repeat what the peer wrote, in an answer, an alarm and the audit trail.
+const LONGEST_TEXT: usize = 4 << 10;

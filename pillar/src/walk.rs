@@ -58,7 +58,8 @@ impl<S: Source> Walk<S> {
         Ok(item)
     }
 
-    /// The next item, while the results fit into one message.
+    /// The next item, while the results fit into one message; the first in any case, since whoever asks again for
+    /// what was left out must get on.
     pub(crate) async fn next_inline(
         &mut self,
         context: &Context,
@@ -67,16 +68,13 @@ impl<S: Source> Walk<S> {
         let Some(size) = self.items.front().map(S::inline_size) else {
             return Ok(None);
         };
-        match self.inline_left.checked_sub(size) {
-            Some(left) => {
-                self.inline_left = left;
-                self.next(context).await
-            }
-            None => {
-                self.more = true;
-                Ok(None)
-            }
+        let is_first = self.inline_left == INLINE_BYTES;
+        if size > self.inline_left && !is_first {
+            self.more = true;
+            return Ok(None);
         }
+        self.inline_left = self.inline_left.saturating_sub(size);
+        self.next(context).await
     }
 
     /// Whether some were left out that were asked for. Known once the walk has ended.

@@ -38,7 +38,15 @@ pub(super) struct GetAuditTrails;
 #[derive(Debug)]
 pub(super) struct Events {
     query: AuditQuery,
-    exhausted: bool,
+    next: Next,
+}
+
+/// Where the next portion comes from.
+#[derive(Debug, PartialEq, Eq)]
+enum Next {
+    Start,
+    Query,
+    Nowhere,
 }
 
 impl Events {
@@ -53,7 +61,7 @@ impl Events {
                 max_ms: request.max_timestamp.as_ref().map(|it| it.millis()),
                 limit: None,
             },
-            exhausted: false,
+            next: Next::Start,
         }
     }
 }
@@ -66,30 +74,29 @@ impl Source for Events {
         context: &Context,
         limit: Option<NonZeroU64>,
     ) -> Result<Vec<AuditEvent>, Refusal> {
-        if self.exhausted {
+        if self.next == Next::Start {
+            self.next = match context.index.narrow(self.query.clone()).await? {
+                Some(query) => {
+                    self.query = query;
+                    Next::Query
+                }
+                None => Next::Nowhere,
+            };
+        }
+        if self.next == Next::Nowhere {
             return Ok(Vec::new());
         }
         self.query.limit = limit;
         let events = context.index.audit(self.query.clone()).await?;
         match events.last() {
             Some(last) => self.query.first = last.number.saturating_add(1),
-            None => self.exhausted = true,
+            None => self.next = Next::Nowhere,
         }
         Ok(events)
     }
 
     fn inline_size(event: &AuditEvent) -> usize {
-        let entry = &event.entry;
-        let texts = [
-            Some(entry.file_id.as_str()),
-            Some(entry.actor.as_str()),
-            entry.info.as_deref(),
-            entry.operation_id.as_ref().map(AsRef::as_ref),
-            entry.certificate_id.as_deref(),
-            entry.audit_trail_information.as_deref(),
-        ];
-        let bytes: usize = texts.into_iter().flatten().map(str::len).sum();
-        bytes * ESCAPED_BYTE + EVENT_BYTES
+        event.entry.length() * ESCAPED_BYTE + EVENT_BYTES
     }
 }
 

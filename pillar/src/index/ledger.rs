@@ -1,6 +1,7 @@
 //! Changes to the database, inside a transaction that the caller begins and ends.
 
 mod changes;
+mod trail;
 mod upkeep;
 
 use std::{
@@ -12,7 +13,7 @@ use std::{
 use pillarbox_messages::CollectionId;
 use rusqlite::{Connection, params};
 
-use super::{AuditEntry, IndexError, rows::sql_integer};
+use super::{IndexError, rows::sql_integer};
 
 /// The writing connection, and what it knows by heart.
 #[derive(Debug)]
@@ -130,46 +131,6 @@ impl Ledger {
         outcome
     }
 
-    /// An audit event of its own.
-    pub(super) fn append(
-        &mut self,
-        collection: CollectionId,
-        entry: &AuditEntry,
-        now_ms: i64,
-    ) -> Result<u64, IndexError> {
-        let mut counters = self.counters(&collection)?;
-        let number = self.write_event(&mut counters, entry, now_ms)?;
-        self.store(collection, counters)?;
-        Ok(number)
-    }
-
-    fn write_event(
-        &self,
-        counters: &mut Counters,
-        entry: &AuditEntry,
-        now_ms: i64,
-    ) -> Result<u64, IndexError> {
-        counters.audit = counters.audit.saturating_add(1);
-        let mut statement = self.connection.prepare_cached(
-            "INSERT INTO audit (collection, number, time, file_id, actor, action, info,
-                                operation_id, certificate_id, information)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-        )?;
-        statement.execute(params![
-            counters.key,
-            counters.audit,
-            now_ms,
-            entry.file_id.as_str(),
-            entry.actor.as_str(),
-            entry.action.as_str(),
-            entry.info,
-            entry.operation_id.as_ref().map(AsRef::<str>::as_ref),
-            entry.certificate_id,
-            entry.audit_trail_information,
-        ])?;
-        Ok(counters.audit.unsigned_abs())
-    }
-
     /// The counters of a collection, which is made known if it is new.
     fn counters(&mut self, collection: &CollectionId) -> Result<Counters, IndexError> {
         if let Some(counters) = self.collections.get(collection) {
@@ -244,7 +205,7 @@ mod tests {
     use pillarbox_messages::{ChecksumType, FileAction};
 
     use super::*;
-    use crate::index::schema;
+    use crate::index::{AuditEntry, schema};
 
     fn entry() -> AuditEntry {
         AuditEntry {

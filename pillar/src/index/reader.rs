@@ -1,7 +1,7 @@
-//! A few connections that only read, off the async workers.
+//! A few connections that only read, off the async workers. Not all of them at once serve queries that may go through
+//! much: whoever only looks something up never waits for those.
 
 use std::{
-    num::NonZeroU64,
     path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -14,16 +14,18 @@ use tokio::{
 };
 
 use super::{
-    AuditEvent, AuditQuery, FileRow, IndexError, ListQuery, OperationKey, PAGE_MAX, Page, Position,
-    Remembered,
-    rows::{audit_event, file_row, natural, remembered, sql_integer},
+    FileRow, IndexError, ListQuery, OperationKey, PAGE_MAX, Page, Position, Remembered,
+    rows::{file_row, natural, remembered, sql_integer},
     schema,
 };
 
-/// The reading connections. There are as many permits as connections.
+/// The reading connections.
 #[derive(Debug)]
 pub(super) struct Readers {
+    /// As many as there are connections.
     permits: Arc<Semaphore>,
+    /// Fewer, for whoever may take long.
+    long: Arc<Semaphore>,
     idle: Arc<Mutex<Vec<Connection>>>,
 }
 
@@ -33,6 +35,7 @@ impl Readers {
         let idle = Arc::new(Mutex::new(connections.collect::<Result<Vec<_>, _>>()?));
         Ok(Self {
             permits: Arc::new(Semaphore::new(READERS)),
+            long: Arc::new(Semaphore::new(LONG_READERS)),
             idle,
         })
     }
@@ -44,7 +47,7 @@ impl Readers {
         query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, IndexError> {
         if Handle::current().runtime_flavor() != RuntimeFlavor::MultiThread {
-            return self.read(query).await;
+            return self.on_a_thread(query).await;
         }
         let permit = self.permits.acquire().await;
         let permit = permit.map_err(|_| IndexError::Closed)?;
@@ -55,8 +58,22 @@ impl Readers {
         Ok(result?)
     }
 
-    /// Runs a query on a blocking thread.
+    /// Runs a query that may take long, on a blocking thread.
     pub(super) async fn read<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, IndexError> {
+        let long = Arc::clone(&self.long).acquire_owned().await;
+        let long = long.map_err(|_| IndexError::Closed)?;
+        self.on_a_thread(move |connection| {
+            // Also if nobody waits for the query any more.
+            let _long = long;
+            query(connection)
+        })
+        .await
+    }
+
+    async fn on_a_thread<T: Send + 'static>(
         &self,
         query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, IndexError> {
@@ -78,6 +95,7 @@ impl Readers {
         // Fails if closed before, in which case all connections are gone.
         if let Ok(all) = self.permits.acquire_many(READERS_U32).await {
             self.permits.close();
+            self.long.close();
             lock(&self.idle).clear();
             drop(all);
         }
@@ -212,36 +230,7 @@ pub(super) fn count(connection: &Connection, collection: &CollectionId) -> rusql
         .map(natural)
 }
 
-pub(super) fn audit(
-    connection: &Connection,
-    query: &AuditQuery,
-) -> rusqlite::Result<Vec<AuditEvent>> {
-    let of_file = if query.file_id.is_some() {
-        "AND file_id = ?6"
-    } else {
-        "AND ?6 IS NULL"
-    };
-    let mut statement = connection.prepare_cached(&format!(
-        "SELECT number, time, file_id, actor, action, info, operation_id, certificate_id,
-                information
-         FROM audit
-         WHERE collection = (SELECT key FROM collections WHERE id = ?1)
-           AND number BETWEEN ?2 AND ?3 AND time BETWEEN ?4 AND ?5 {of_file}
-         ORDER BY number LIMIT ?7"
-    ))?;
-    let limit = query.limit.map_or(PAGE_MAX, NonZeroU64::get);
-    let parameters = params![
-        query.collection.as_str(),
-        sql_integer(query.first),
-        query.last.map_or(i64::MAX, sql_integer),
-        query.min_ms.unwrap_or(i64::MIN),
-        query.max_ms.unwrap_or(i64::MAX),
-        query.file_id.as_ref().map(FileId::as_str),
-        sql_integer(limit.min(PAGE_MAX)),
-    ];
-    statement.query_map(parameters, audit_event)?.collect()
-}
-
 /// Reading connections: more than cores, since a query may wait for the disk.
 const READERS: usize = 4;
+pub(super) const LONG_READERS: usize = 3;
 const READERS_U32: u32 = 4;

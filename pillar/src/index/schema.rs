@@ -104,15 +104,19 @@ fn unopened(path: &Path) -> impl FnOnce(rusqlite::Error) -> IndexError {
 }
 
 /// The format written here; `PRAGMA user_version` of the file.
-const FORMAT: i64 = 4;
+pub(super) const FORMAT: i64 = 5;
 
 /// Each format, and what leads to it from the one before. A step that was released is never changed.
 const STEPS: &[(i64, &str)] = &[
     (1, TABLES),
     (2, OPEN_OPERATIONS),
     (3, UPKEEP),
-    (FORMAT, AUDIT_BY_FILE),
+    (4, AUDIT_BY_FILE),
+    (FORMAT, AUDIT_BY_TIME),
 ];
+
+/// And by time.
+const AUDIT_BY_TIME: &str = "CREATE INDEX audit_by_time ON audit (collection, time, number);";
 
 /// An audit trail is asked for by file, too.
 const AUDIT_BY_FILE: &str = "CREATE INDEX audit_by_file ON audit (collection, file_id, number);";

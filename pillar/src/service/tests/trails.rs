@@ -6,6 +6,10 @@ use pillarbox_messages::{
 };
 
 use super::*;
+use crate::{
+    refusal::Refusal,
+    walk::{Source, Walk},
+};
 
 impl Site {
     pub(super) fn trail_request(&self) -> GetAuditTrailsRequest {
@@ -220,4 +224,72 @@ async fn what_a_client_wants_noted_may_be_long() {
     };
     assert_eq!(event.audit_trail_information, Some(long));
     assert_eq!(event.actor_on_file.len(), 300);
+}
+
+/// Refused requests are noted with what they say, but it takes no more room than it may, and nobody who collects the
+/// trail is stopped by it.
+#[tokio::test]
+async fn a_refused_request_of_any_length_stops_no_collection() {
+    let mut site = Site::open().await;
+    site.put("aa", b"a").await;
+    let mut delete = site.delete_request(&"n".repeat(1 << 20), b"a");
+    delete.audit_trail_information = Some("\"".repeat(1 << 20));
+    assert_eq!(site.refused(delete).await, NOT_UNDERSTOOD);
+    let mut replace = site.replace_request("aa", b"a", b"b").await;
+    replace.file_address = format!("http://elsewhere/{}", "n".repeat(1_000_000));
+    let answers = site.ask(replace).await;
+    assert_eq!(codes(&answers), [NOT_UNDERSTOOD]);
+    let text = answers[0].response_info().unwrap().response_text.as_ref();
+    assert!(text.unwrap().len() <= 4096);
+    site.put("bb", b"b").await;
+    let mut request = site.trail_request();
+    request.min_sequence_number = some(2);
+    let response = site.told_trail(request).await;
+    assert_eq!(numbers(&response), [2, 3, 4]);
+    assert_eq!(response.partial_result, Some(false));
+    let [deleted, replaced, _] = events(&response) else {
+        panic!("{response:?}")
+    };
+    assert_eq!(deleted.action_on_file, FileAction::Failure);
+    assert!(deleted.file_id.as_str().len() <= 1024);
+    assert_eq!(replaced.file_id.as_str(), "aa");
+}
+
+/// A thing of this size, as often as it says.
+struct Huge(usize, usize);
+
+impl Source for Huge {
+    type Item = usize;
+
+    async fn portion(
+        &mut self,
+        _context: &Context,
+        _limit: Option<NonZeroU64>,
+    ) -> Result<Vec<usize>, Refusal> {
+        Ok(vec![self.0; std::mem::take(&mut self.1)])
+    }
+
+    fn inline_size(size: &usize) -> usize {
+        *size
+    }
+}
+
+#[tokio::test]
+async fn a_result_of_any_size_has_one_item_at_least() {
+    let site = Site::open().await;
+    let context = &site.pillar.context;
+    for (size, given) in [
+        (usize::MAX, 1),
+        (9 << 20, 1),
+        (4 << 20, 2),
+        (3 << 20, 2),
+        (1, 3),
+    ] {
+        let mut walk = Walk::new(Huge(size, 3), None);
+        let mut items = 0;
+        while walk.next_inline(context).await.unwrap().is_some() {
+            items += 1;
+        }
+        assert_eq!((items, walk.more()), (given, given < 3), "{size}");
+    }
 }
