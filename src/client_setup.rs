@@ -5,7 +5,7 @@ use std::{future::Future, ops::Deref, path::Path, sync::Arc, time::Duration};
 use pillarbox_bus::{Bus, BusError};
 use pillarbox_client::{
     Client, ClientError, ClientOptions, Event, Journal, JournalError, Outcome, Running, Telling,
-    passing_id,
+    passing_id, process_id,
 };
 use pillarbox_exchange::ExchangeClient;
 use pillarbox_messages::{ComponentId, clock::SystemClock};
@@ -156,8 +156,12 @@ impl ClientSetup {
     async fn connect_with(self, journal: Option<Journal>) -> Result<Session, Failure> {
         let exchange = self.exchange()?;
         let settings = self.node.client.as_ref();
+        let reference = self.repository.has_reference_naming();
         let named = self.name().cloned();
-        let id = named.clone().unwrap_or_else(passing_id);
+        let id = named.clone().unwrap_or_else(|| match reference {
+            true => process_id(),
+            false => passing_id(),
+        });
         let mut stop = Stop::listen()?;
         let written = &self.node.effective_bus(&self.repository).origin;
         let no_bus = |error| no_bus(error, Some(written));

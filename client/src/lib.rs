@@ -62,7 +62,7 @@ pub use crate::{
     },
     journal::{Journal, JournalError},
     meter::Transferred,
-    options::{ClientOptions, passing_id},
+    options::{ClientOptions, passing_id, process_id},
     request::{
         DeleteFile, GetAuditTrails, GetChecksums, GetFile, GetFileIds, GetStatus, PutFile,
         ReplaceFile, Source,

@@ -46,13 +46,40 @@ pub struct ClientOptions {
 /// An id for a client that comes by once: host, user and something random, so that no two are alike.
 #[must_use]
 pub fn passing_id() -> ComponentId {
+    let random = CorrelationId::random();
+    passing(random.short())
+}
+
+/// The same among components of the Java system, as `UniqueCommandlineComponentID` makes it: host, user and number of
+/// the process. Two clients of one process would be alike.
+#[must_use]
+pub fn process_id() -> ComponentId {
+    passing(&std::process::id().to_string())
+}
+
+fn passing(last: &str) -> ComponentId {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let host = host.or_else(|| std::env::var("HOSTNAME").ok());
-    let user = std::env::var("USER")
-        .or_else(|_| std::env::var("LOGNAME"))
-        .ok();
-    let random = CorrelationId::random();
-    ComponentId::from(format!("{}-{}-{}", word(host), word(user), random.short()))
+    ComponentId::from(format!("{}-{}-{last}", word(host), word(user())))
+}
+
+/// The name of the user who runs this process; services often have no variable that tells it.
+fn user() -> Option<String> {
+    let told = |name| std::env::var(name).ok().filter(|it| !it.is_empty());
+    told("USER").or_else(|| told("LOGNAME")).or_else(|| {
+        let users = std::fs::read_to_string("/etc/passwd").ok()?;
+        name_of(rustix::process::getuid().as_raw(), &users)
+    })
+}
+
+/// The name of this user in the text of `/etc/passwd`.
+fn name_of(user: u32, users: &str) -> Option<String> {
+    let mut lines = users.lines().map(|line| line.split(':'));
+    lines.find_map(|mut fields| {
+        let name = fields.next()?;
+        let number: u32 = fields.nth(1)?.parse().ok()?;
+        (number == user).then(|| name.to_owned())
+    })
 }
 
 /// A part of an id that means nothing to any kind of bus, at most 32 characters.
@@ -70,5 +97,29 @@ fn word(text: Option<String>) -> String {
         "client".to_owned()
     } else {
         word
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passing_ids_never_collide() {
+        assert_ne!(passing_id(), passing_id());
+        let plain = |it: char| it.is_ascii_alphanumeric() || it == '-' || it == '_';
+        for id in [passing_id(), process_id()] {
+            assert!(id.as_str().chars().all(plain), "{id}");
+        }
+        let number = std::process::id().to_string();
+        assert!(process_id().as_str().ends_with(&format!("-{number}")));
+    }
+
+    #[test]
+    fn users_are_known_by_their_numbers() {
+        let users = "root:x:0:0:root:/root:/bin/sh\n\n+\nkim:x:1000:100:Kim:/home/kim:\n";
+        assert_eq!(name_of(0, users).as_deref(), Some("root"));
+        assert_eq!(name_of(1000, users).as_deref(), Some("kim"));
+        assert_eq!(name_of(100, users), None);
     }
 }

@@ -7,7 +7,7 @@ use pillarbox_settings::Repository;
 
 use crate::{
     ClientError, DeleteFile, GetAuditTrails, GetChecksums, GetFile, GetFileIds, GetStatus, PutFile,
-    ReplaceFile, Source, digests::plain_spec, passing_id, validate,
+    ReplaceFile, Source, digests::plain_spec, validate,
 };
 
 const SETTINGS: &str = r#"
@@ -177,13 +177,6 @@ fn a_target_must_be_possible() {
         PathBuf::from("hello.txt"),
     );
     here.validate(&repository()).unwrap();
-}
-
-#[test]
-fn passing_ids_never_collide() {
-    assert_ne!(passing_id(), passing_id());
-    let plain = |it: char| it.is_ascii_alphanumeric() || it == '-' || it == '_';
-    assert!(passing_id().as_str().chars().all(plain), "{}", passing_id());
 }
 
 #[test]

@@ -67,8 +67,13 @@ impl Site {
 
     /// Where requests to a pillar go to such a destination.
     pub(crate) fn with_pillar_destinations(pillars: &[&str], template: &str) -> Self {
+        Self::with_destinations(pillars, &format!("pillar = \"{template}\""))
+    }
+
+    /// With this in the table `[destinations]`.
+    pub(crate) fn with_destinations(pillars: &[&str], table: &str) -> Self {
         let site = Self::new(pillars);
-        let destinations = format!("[destinations]\npillar = \"{template}\"\n[[collections]]");
+        let destinations = format!("[destinations]\n{table}\n[[collections]]");
         for part in fs::read_dir(site.path()).expect("can be read").flatten() {
             let file = part.path().join("repository.toml");
             let text = fs::read_to_string(&file).expect("can be read");

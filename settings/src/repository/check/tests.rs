@@ -308,6 +308,21 @@ fn names_of_the_java_system() {
     assert!(repository.has_reference_naming());
 }
 
+/// As JMS code names topics.
+#[test]
+fn a_destination_of_the_java_system_may_be_a_bare_name() {
+    let reference =
+        "\nscheme = \"reference\"\nbase = \"TEST-TOPIC\"\nalarm_destination = \"ALARMS\"\n";
+    let repository = load(&GOOD.replacen("\n#\n", reference, 1)).unwrap();
+    let names = repository.destinations(&"books".into());
+    assert_eq!(names.collection(), Destination::topic("TEST-TOPIC"));
+    assert_eq!(
+        names.pillar(&"north".into()),
+        Destination::topic("TEST-TOPIC-north-contributor")
+    );
+    assert_eq!(names.alarms(), [Destination::topic("ALARMS")]);
+}
+
 #[test]
 fn one_alarm_topic_for_each_agreement() {
     let template = "\nalarms = \"topic://{collection}.{sla}.alarms\"\n";
