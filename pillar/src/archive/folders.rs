@@ -20,11 +20,6 @@ pub(super) struct Folders {
 }
 
 impl Folders {
-    /// Makes the folders of `place` below `root`.
-    pub(super) fn make(&self, root: &Path, place: &Path) -> io::Result<()> {
-        self.make_and(root, place, || Ok(()))
-    }
-
     /// Makes the folders of `place` below `root`, and then what is to stand in them, before anybody can remove
     /// them for being empty.
     pub(super) fn make_and<T>(
@@ -105,9 +100,9 @@ mod tests {
         let root = root.path();
         let folders = Folders::default();
         let place = root.join("a/b/c");
-        folders.make(root, &place).unwrap();
+        folders.make_and(root, &place, || Ok(())).unwrap();
         folders.sync(root, &place).unwrap();
-        folders.make(root, &place).unwrap();
+        folders.make_and(root, &place, || Ok(())).unwrap();
         assert_eq!(folders.lock().len(), 2);
         fs::write(root.join("a/x"), b"").unwrap();
         folders.prune(root, &place);
@@ -126,10 +121,10 @@ mod tests {
         let root = root.path();
         let folders = Folders::default();
         let place = root.join("a/b");
-        folders.make(root, &place).unwrap();
+        folders.make_and(root, &place, || Ok(())).unwrap();
         folders.sync(root, &place).unwrap();
         fs::remove_dir(root.join("a")).unwrap();
-        folders.make(root, &place).unwrap();
+        folders.make_and(root, &place, || Ok(())).unwrap();
         assert!(folders.lock().is_empty());
     }
 }

@@ -1,6 +1,7 @@
 //! Second names in `retainDir`: no bytes lose their last name because of a request.
 
 use std::{
+    ffi::OsStr,
     fs, io,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
@@ -29,9 +30,7 @@ impl Retained {
         folders: &Folders,
     ) -> io::Result<Self> {
         let place = shelf.place(id);
-        let first = shelf.retained_place(id);
-        folders.make(&shelf.retained, &first)?;
-        let path = link(&place, &first)?;
+        let path = give_name(shelf, id, &place, folders)?;
         disk::sync_dir(path.parent().unwrap_or(&shelf.retained))?;
         folders.sync(&shelf.retained, &path)?;
         let shelf = Arc::clone(shelf);
@@ -51,6 +50,57 @@ impl Retained {
     }
 }
 
+fn give_name(
+    shelf: &Shelf,
+    id: &ArchiveFileId,
+    place: &Path,
+    folders: &Folders,
+) -> io::Result<PathBuf> {
+    let mut attempts = 0;
+    loop {
+        let first = shelf.retained_place(id)?;
+        let named = folders.make_and(&shelf.retained, &first, || link(place, &first));
+        attempts += 1;
+        match named {
+            // One of the folders has become a file's name meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory && attempts < ATTEMPTS => {}
+            named => return named,
+        }
+    }
+}
+
+/// Where a name with folders may be given below `root`, if nothing stands there. A folder whose name a file has is
+/// called otherwise: as with files, `.old` is added as often as it takes.
+pub(super) fn resolve<'a>(
+    root: &Path,
+    folders: impl IntoIterator<Item = &'a OsStr>,
+    name: &OsStr,
+) -> io::Result<PathBuf> {
+    let mut path = root.to_owned();
+    for folder in folders {
+        path = resolve_folder(path.join(folder))?;
+    }
+    path.push(name);
+    Ok(path)
+}
+
+fn resolve_folder(first: PathBuf) -> io::Result<PathBuf> {
+    let mut path = first;
+    for _ in 0..RETAINED_OF_ONE_NAME {
+        match fs::symlink_metadata(&path) {
+            Ok(found) if found.is_dir() => return Ok(path),
+            Ok(_) => path.as_mut_os_string().push(".old"),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(path),
+            Err(error) if error.kind() == io::ErrorKind::InvalidFilename => {
+                let beginning = beginning(&path);
+                path.set_file_name(format!("{beginning}.old"));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(unique(&path))
+}
+
 /// Takes the second name away from the file at the place of `id`, if it has one: nothing came of the operation that
 /// gave it.
 pub(super) fn release(shelf: &Shelf, id: &ArchiveFileId, folders: &Folders) -> io::Result<()> {
@@ -60,7 +110,7 @@ pub(super) fn release(shelf: &Shelf, id: &ArchiveFileId, folders: &Folders) -> i
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => return Ok(()),
     };
-    let first = shelf.retained_place(id);
+    let first = shelf.retained_place(id)?;
     let folder = first.parent().unwrap_or(&shelf.retained);
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -105,15 +155,22 @@ fn is_file(path: &Path, identity: (u64, u64)) -> bool {
 
 /// The beginning of a name, and what makes it unique.
 fn unique(first: &Path) -> PathBuf {
-    let name = first.file_name().unwrap_or_default().to_string_lossy();
+    let beginning = beginning(first);
+    first.with_file_name(format!("{beginning}.{}.old", Uuid::new_v4().simple()))
+}
+
+fn beginning(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
     let fits = |end: &usize| name.is_char_boundary(*end);
     let end = (0..=NAME_BEGINNING.min(name.len())).rev().find(fits);
-    let begin = name.get(..end.unwrap_or_default()).unwrap_or_default();
-    first.with_file_name(format!("{begin}.{}.old", Uuid::new_v4().simple()))
+    let beginning = name.get(..end.unwrap_or_default());
+    beginning.unwrap_or_default().to_owned()
 }
 
 /// So many versions of a file have names that tell their order; later ones don't.
 const RETAINED_OF_ONE_NAME: usize = 40;
+/// How often a name is looked for while others are given.
+const ATTEMPTS: usize = 8;
 /// Bytes of a name before its unique part, which has 37: file systems allow 255.
 const NAME_BEGINNING: usize = 200;
 
@@ -202,6 +259,52 @@ mod tests {
         fixture.stand(&gone, "never kept");
         release(&fixture.shelf, &gone, &fixture.folders).unwrap();
         assert!(fixture.shelf.place(&gone).exists());
+    }
+
+    /// Of a name that was a file's and a folder's, by turns, both are kept.
+    #[test]
+    fn a_name_may_be_a_file_s_and_then_a_folder_s() {
+        let fixture = Fixture::new();
+        let long = "n".repeat(248);
+        for name in ["aa", &long] {
+            let mut kept = Vec::new();
+            let versions = [
+                name.to_owned(),
+                format!("{name}.old"),
+                format!("{name}/b1"),
+                name.to_owned(),
+                format!("{name}/b1"),
+                format!("{name}/b1/c1"),
+                format!("{name}/b1"),
+            ];
+            // Longer than a file's id may be.
+            let versions = versions.into_iter().filter(|version| version.len() <= 252);
+            for (number, version) in versions.enumerate() {
+                let version = id(&version);
+                fixture.stand(&version, &number.to_string());
+                let path = fixture.keep(&version).path;
+                kept.push((path, number.to_string()));
+                // Gone, with its folders.
+                let place = fixture.shelf.place(&version);
+                fs::remove_file(&place).unwrap();
+                if version.is_in_folder() {
+                    fixture.folders.prune(&fixture.shelf.folders, &place);
+                }
+            }
+            for (path, content) in kept {
+                assert_eq!(fs::read_to_string(path).unwrap(), content);
+            }
+        }
+        let last = id("aa/b2");
+        fixture.stand(&last, "here to stay");
+        let path = fixture.keep(&last).path;
+        let retained = &fixture.shelf.retained;
+        assert_eq!(
+            path.strip_prefix(retained).unwrap(),
+            Path::new("aa.old.old/b2")
+        );
+        release(&fixture.shelf, &last, &fixture.folders).unwrap();
+        assert!(!path.exists());
     }
 
     #[test]

@@ -253,3 +253,42 @@ async fn a_folder_that_goes_keeps_nobody_from_storing() {
     tasks.join_all().await;
     assert_eq!(entries(&dir.path().join("books/folderDir")), [""; 0]);
 }
+
+/// Nothing that was put and deleted before keeps a file from being deleted.
+#[tokio::test]
+async fn names_that_were_files_and_folders_by_turns_are_all_deleted() {
+    let dir = tempfile::tempdir().unwrap();
+    let archive = open(&dir);
+    for (name, content) in [("aa", OLD), ("aa/b1", NEW), ("aa", NEW), ("aa/b1", OLD)] {
+        put(&archive, name, content, Leftover::Refuse)
+            .await
+            .unwrap();
+        drop(remove(&archive, name).await);
+    }
+    let retained = dir.path().join("books/retainDir");
+    for (name, content) in [
+        ("aa", OLD),
+        ("aa.old/b1", NEW),
+        ("aa.old.old", NEW),
+        ("aa.old/b1.old", OLD),
+    ] {
+        assert_eq!(fs::read(retained.join(name)).unwrap(), content, "{name}");
+    }
+}
+
+/// So it is with what others left in `tmpDir`.
+#[tokio::test]
+async fn a_stranger_s_temporary_file_is_kept_whatever_it_is_called() {
+    let dir = tempfile::tempdir().unwrap();
+    let archive = open(&dir);
+    put(&archive, "aa", OLD, Leftover::Refuse).await.unwrap();
+    drop(remove(&archive, "aa").await);
+    drop(archive);
+    let left = dir.path().join("books/tmpDir/aa");
+    fs::create_dir(&left).unwrap();
+    fs::write(left.join("b1"), NEW).unwrap();
+    let _archive = open(&dir);
+    assert!(!left.exists());
+    let kept = dir.path().join("books/retainDir/aa.old/b1");
+    assert_eq!(fs::read(kept).unwrap(), NEW);
+}
