@@ -14,7 +14,8 @@
 //!
 //! Modules: [`bus_url`], [`duration`], [`naming`], [`node`], [`pace`], [`problem`], [`repository`], [`size`]; privately
 //! `reading` (strict and layered reading of a file), `environment`, `raw_value`, `checker`, `secret`, `template` and
-//! `http_url`. `examples/` holds both files with every key explained.
+//! `http_url`. `examples/` holds both files with every key explained, and
+//! `examples/activemq` those of who joins a collection of Java components.
 
 pub mod bus_url;
 mod checker;

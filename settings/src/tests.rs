@@ -28,6 +28,35 @@ fn the_examples_load_together() {
     assert_eq!(repository.warnings.len(), 1);
 }
 
+/// By these two files alone a process meets the Java components, under the names that they expect.
+#[test]
+fn the_example_of_joining_a_java_collection_loads() {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/activemq");
+    let (repository, node) = load(&example).unwrap();
+    assert_eq!(repository.warnings, Vec::<String>::new());
+    assert!(repository.bus.to_connect().is_err());
+    let url = node.effective_bus(&repository).to_connect().unwrap();
+    assert_eq!(url.to_string(), "stomp://activemq.example.org:61613");
+    assert!(repository.has_reference_naming());
+    let pillar = &node.pillars[0].id;
+    let names = repository.destinations(&"books".into());
+    for (name, expected) in [
+        (names.collection(), "topic://quick-start"),
+        (
+            names.pillar(pillar),
+            "topic://quick-start-north-contributor",
+        ),
+        (names.client(&"kim".into(), None), "topic://quick-start-kim"),
+    ] {
+        assert_eq!(name.to_string(), expected);
+    }
+    assert_eq!(names.alarms()[0].to_string(), "topic://quick-start.alarms");
+    assert_eq!(
+        node.exchange_hosts(&repository),
+        ["dav.example.org:80", "files.example.org:8181"]
+    );
+}
+
 /// What the examples show in comments as the default is what is used without them.
 #[test]
 fn the_examples_tell_the_defaults() {
