@@ -346,14 +346,6 @@ impl Archive {
         blocking(move || received.stage()?.place(&inner.folders, leftover)).await
     }
 
-    /// Takes a stored file away again, of which the index is certain not to know; what stood in its place is there
-    /// again. That it can't be removed is logged: it is then what a crash would have left.
-    pub async fn retract(&self, published: Published) {
-        let inner = Arc::clone(&self.0);
-        // A panic in there has been reported by the task.
-        _ = tokio::task::spawn_blocking(move || published.retract(&inner.folders)).await;
-    }
-
     /// Opens an archived file for reading.
     ///
     /// # Errors
@@ -395,11 +387,15 @@ impl CollectionArchive {
                 }
             }
         }
-        for shelf in &self.shelves {
-            // A disk that was taken away is no reason to believe that its files are gone.
-            shelf.check_present()?;
-        }
+        self.check_present()?;
         Err(ArchiveError::NotFound(id.as_str().into()))
+    }
+
+    /// A disk that was taken away is no reason to believe that its files are gone, or were never there.
+    fn check_present(&self) -> Result<(), ArchiveError> {
+        self.shelves
+            .iter()
+            .try_for_each(|shelf| shelf.check_present())
     }
 }
 

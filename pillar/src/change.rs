@@ -28,7 +28,7 @@ pub(crate) enum Change {
 }
 
 /// What has happened.
-enum Changed {
+pub(crate) enum Changed {
     Replaced(Box<Published>),
     Removed(Removed),
 }
@@ -56,7 +56,9 @@ pub(crate) async fn carry_out(
     }
 }
 
-async fn conclude(
+/// Commits what has happened. If it is certain that the index has nothing of it, it is undone; only once it is, the
+/// operation is not open any more.
+pub(crate) async fn conclude(
     context: &Context,
     operation: OpenOperation,
     changed: Changed,
@@ -71,12 +73,17 @@ async fn conclude(
         Err(failure) => {
             // After any other failure the row may be written all the same: the next change of the file finds out.
             if failure.wrote_nothing() {
-                match changed {
+                let undone = match changed {
                     Changed::Replaced(published) => context.archive.retract(*published).await,
                     Changed::Removed(removed) => context.archive.restore(removed).await,
+                };
+                match undone {
+                    // Where this fails, the next change finds that nothing has changed.
+                    Ok(()) => _ = context.index.drop_operation(&collection, &file_id).await,
+                    Err(reason) => {
+                        error!(%failure, %reason, "a change could not be undone; the next one tries to finish it");
+                    }
                 }
-                // Where this fails, the next change finds that nothing has changed.
-                _ = context.index.drop_operation(&collection, &file_id).await;
             }
             Err(failure.into())
         }

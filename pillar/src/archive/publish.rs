@@ -98,6 +98,9 @@ impl StagedBytes {
         leftover: Leftover,
     ) -> Result<Vec<Retained>, ArchiveError> {
         let Self { shelf, temp } = self;
+        if leftover == Leftover::Supersede {
+            claim.collection.check_present()?;
+        }
         let elsewhere = on_other_shelves(claim, &shelf, leftover)?;
         let placing = Placing {
             shelf: &shelf,
@@ -116,7 +119,7 @@ impl StagedBytes {
 impl Published {
     /// Gives the place back to what stood there before; removes the file, and the folders that are empty without
     /// it, if nothing did. Blocks.
-    pub(super) fn retract(self, folders: &Folders) {
+    pub(super) fn retract(self, folders: &Folders) -> Result<(), ArchiveError> {
         let Self {
             claim,
             shelf,
@@ -124,7 +127,7 @@ impl Published {
             ..
         } = self;
         let Some(shelf) = shelf else {
-            return;
+            return Ok(());
         };
         let place = shelf.place(&claim.id);
         let mut taken_back = restore(&superseded, folders);
@@ -132,20 +135,22 @@ impl Published {
             .iter()
             .any(|kept| Arc::ptr_eq(&kept.shelf, &shelf))
         {
-            taken_back = taken_back.and_then(|()| shelf.unlink(&place));
-        }
-        if let Err(error) = taken_back {
-            tracing::warn!(path = %place.display(), %error, "a file without a row in the index stays");
+            taken_back =
+                taken_back.and_then(|()| shelf.unlink(&place).at("take away again", &place));
         }
         if claim.id.is_in_folder() {
             folders.prune(&shelf.folders, &place);
         }
+        taken_back
     }
 }
 
 /// Gives places back, whatever stands there now.
-pub(super) fn restore(superseded: &[Retained], folders: &Folders) -> io::Result<()> {
-    superseded.iter().try_for_each(|kept| kept.restore(folders))
+pub(super) fn restore(superseded: &[Retained], folders: &Folders) -> Result<(), ArchiveError> {
+    superseded.iter().try_for_each(|kept| {
+        kept.restore(folders)
+            .at("give its place back to", &kept.path)
+    })
 }
 
 /// The other shelves of the collection that hold a file of this id, which a crash left there.

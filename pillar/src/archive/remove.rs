@@ -15,6 +15,7 @@ use crate::digests::Checksums;
 impl Claim {
     /// Takes the file away from its place, and the folders that are empty without it. Blocks.
     pub(super) fn remove(self, folders: &Folders) -> Result<Removed, ArchiveError> {
+        self.collection.check_present()?;
         let standing = self.standing()?;
         if standing.is_empty() && self.collection.keeps_bytes() {
             return Err(ArchiveError::NotFound(self.id.as_str().into()));
@@ -26,7 +27,7 @@ impl Claim {
         }
         self.prune(folders);
         Ok(Removed {
-            claim: self,
+            _claim: self,
             superseded,
         })
     }
@@ -38,6 +39,7 @@ impl Claim {
         expected: Option<&Expected>,
         folders: &Folders,
     ) -> Result<bool, ArchiveError> {
+        self.collection.check_present()?;
         let standing = self.standing()?;
         let Some(expected) = expected else {
             return if standing.is_empty() {
@@ -72,8 +74,6 @@ impl Claim {
 
     fn settle_removed(&self, folders: &Folders) -> Result<bool, ArchiveError> {
         for shelf in &self.collection.shelves {
-            // A disk that was taken away is no reason to believe that its files are gone.
-            shelf.check_present()?;
             let place = shelf.place(&self.id);
             match shelf.sync_names(&place) {
                 // Gone with the file.
@@ -145,10 +145,7 @@ fn has_checksum(file: File, expected: &Expected) -> io::Result<bool> {
 
 impl Removed {
     /// Puts the file back. Blocks.
-    pub(super) fn restore(self, folders: &Folders) {
-        let place = self.claim.id.as_str();
-        if let Err(error) = restore(&self.superseded, folders) {
-            tracing::error!(file = place, %error, "a file that the index knows is only in retainDir");
-        }
+    pub(super) fn restore(self, folders: &Folders) -> Result<(), ArchiveError> {
+        restore(&self.superseded, folders)
     }
 }

@@ -1,7 +1,6 @@
 //! Second names in `retainDir`: no bytes lose their last name because of a request.
 
 use std::{
-    ffi::OsStr,
     fs, io,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
@@ -69,19 +68,15 @@ fn give_name(
     }
 }
 
-/// Where a name with folders may be given below `root`, if nothing stands there. A folder whose name a file has is
+/// Where something with this path may be kept below `root`, if nothing stands there. A folder whose name a file has is
 /// called otherwise: as with files, `.old` is added as often as it takes.
-pub(super) fn resolve<'a>(
-    root: &Path,
-    folders: impl IntoIterator<Item = &'a OsStr>,
-    name: &OsStr,
-) -> io::Result<PathBuf> {
-    let mut path = root.to_owned();
-    for folder in folders {
-        path = resolve_folder(path.join(folder))?;
+pub(super) fn resolve(root: &Path, path: &Path) -> io::Result<PathBuf> {
+    let mut resolved = root.to_owned();
+    for folder in path.parent().into_iter().flatten() {
+        resolved = resolve_folder(resolved.join(folder))?;
     }
-    path.push(name);
-    Ok(path)
+    resolved.extend(path.file_name());
+    Ok(resolved)
 }
 
 fn resolve_folder(first: PathBuf) -> io::Result<PathBuf> {

@@ -101,7 +101,7 @@ impl Shelf {
             return fs::remove_dir(found);
         }
         let name = found.strip_prefix(&self.temp).unwrap_or(found);
-        let retained = self.retained_as(name)?;
+        let retained = retained::resolve(&self.retained, name)?;
         if let Some(folder) = retained.parent() {
             disk::make_dirs(folder, 0)?;
         }
@@ -145,17 +145,7 @@ impl Shelf {
     /// Where the last of its versions is kept, if that name is free.
     pub(super) fn retained_place(&self, id: &ArchiveFileId) -> io::Result<PathBuf> {
         let path: PathBuf = id.components().collect();
-        self.retained_as(&path)
-    }
-
-    /// Where something with this path is kept, if that name is free.
-    fn retained_as(&self, path: &Path) -> io::Result<PathBuf> {
-        let folders = path.parent().into_iter().flatten();
-        retained::resolve(
-            &self.retained,
-            folders,
-            path.file_name().unwrap_or_default(),
-        )
+        retained::resolve(&self.retained, &path)
     }
 
     /// What stands at a place.

@@ -465,13 +465,13 @@ async fn a_retracted_file_leaves_nothing() {
     let archive = open(&dir);
     for name in ["p7", "a/b/c"] {
         let published = put(&archive, name, P7, Leftover::Refuse).await.unwrap();
-        archive.retract(published).await;
+        archive.retract(published).await.unwrap();
         let gone = read(&archive, name).await;
         assert!(matches!(gone, Err(ArchiveError::NotFound(_))), "{name}");
         // The claim is free again.
         put(&archive, name, P7, Leftover::Refuse).await.unwrap();
     }
     let published = put(&archive, "d/e", P7, Leftover::Refuse).await.unwrap();
-    archive.retract(published).await;
+    archive.retract(published).await.unwrap();
     assert_eq!(entries(&dir.path().join("books/folderDir")), ["a"]);
 }

@@ -33,7 +33,7 @@ pub(super) struct StagedBytes {
 /// A file that was taken away. Keep it until the index knows: it holds the [`Claim`].
 #[derive(Debug)]
 pub struct Removed {
-    pub(super) claim: Claim,
+    pub(super) _claim: Claim,
     pub(super) superseded: Vec<Retained>,
 }
 
@@ -82,18 +82,30 @@ impl Archive {
         blocking(move || claim.remove(&inner.folders)).await
     }
 
-    /// Puts a removed file back, whose row the index is certain to have still. That it can't be put back is logged.
-    pub async fn restore(&self, removed: Removed) {
+    /// Takes a stored file away again, of which the index is certain not to know; what stood in its place is there
+    /// again.
+    ///
+    /// # Errors
+    /// The disk refuses: then the file may be there still, as after a crash.
+    pub async fn retract(&self, published: Published) -> Result<(), ArchiveError> {
         let inner = Arc::clone(&self.0);
-        // A panic in there has been reported by the task.
-        _ = tokio::task::spawn_blocking(move || removed.restore(&inner.folders)).await;
+        blocking(move || published.retract(&inner.folders)).await
+    }
+
+    /// Puts a removed file back, whose row the index is certain to have still.
+    ///
+    /// # Errors
+    /// The disk refuses: then the file may only be in `retainDir`, as after a crash.
+    pub async fn restore(&self, removed: Removed) -> Result<(), ArchiveError> {
+        let inner = Arc::clone(&self.0);
+        blocking(move || removed.restore(&inner.folders)).await
     }
 
     /// Finds out from the disk whether a replace by what is `expected`, or a delete if nothing is, has happened. If
     /// so it is made to last, otherwise nothing is left of it.
     ///
     /// # Errors
-    /// The disk refuses, or is not there.
+    /// The disk refuses, or is not there: what it hides may be either.
     pub async fn settle(
         &self,
         claim: Claim,

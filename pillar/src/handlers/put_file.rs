@@ -7,6 +7,7 @@ use pillarbox_messages::{
     IdentifyPillarsForPutFileRequest, IdentifyPillarsForPutFileResponse, Message, Operation,
     PutFileFinalResponse, PutFileProgressResponse, PutFileRequest, ResponseCode, Timestamp,
 };
+use tracing::warn;
 
 use super::{Checked, Handler, Origin, again, operation_key};
 use crate::{
@@ -203,7 +204,9 @@ async fn store(
             if error.is_no_space() {
                 // Nobody was promised the file, and it takes the room that the index lacks. After any other
                 // failure the row may be on the disk all the same, so the file stays.
-                context.archive.retract(published).await;
+                if let Err(reason) = context.archive.retract(published).await {
+                    warn!(%reason, "a file without a row in the index stays");
+                }
             }
             return Err(error.into());
         }

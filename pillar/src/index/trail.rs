@@ -172,7 +172,7 @@ fn number_after(
          WHERE collection = (SELECT key FROM collections WHERE id = ?1) AND number > ?2",
     )?;
     let next = statement.query_row(params![collection.as_str(), number], |row| row.get(0));
-    Ok(next.map(|it: Option<i64>| it.map(natural))?)
+    next.map(|it: Option<i64>| it.map(natural))
 }
 
 /// The lowest and the highest number of the events within a query's times.

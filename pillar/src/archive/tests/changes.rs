@@ -30,15 +30,16 @@ async fn remove(archive: &Archive, name: &str) -> Removed {
 /// What the disk says of a replace by these bytes, or of a delete.
 async fn settle(archive: &Archive, name: &str, new: Option<&[u8]>) -> bool {
     let claim = archive.claim(&books(), &id(name)).unwrap();
-    let expected = new.map(|bytes| Expected {
+    archive.settle(claim, new.map(expected)).await.unwrap().1
+}
+
+fn expected(bytes: &[u8]) -> Expected {
+    let sums = Checksums::of(bytes, &[md5()]);
+    Expected {
         size: bytes.len() as u64,
         spec: md5(),
-        checksum: Checksums::of(bytes, &[md5()])
-            .value(&md5())
-            .unwrap()
-            .clone(),
-    });
-    archive.settle(claim, expected).await.unwrap().1
+        checksum: sums.value(&md5()).unwrap().clone(),
+    }
 }
 
 fn kept(dir: &Path, name: &str) -> Vec<u8> {
@@ -95,7 +96,7 @@ async fn a_replaced_file_is_kept_and_can_be_had_back() {
         assert_eq!(kept(dir.path(), name), OLD);
         assert!(settle_after(&archive, name, published).await);
         let published = replace(&archive, name, b"3").await;
-        archive.retract(published).await;
+        archive.retract(published).await.unwrap();
         assert_eq!(read(&archive, name).await.unwrap(), NEW);
         assert_no_temporary_files(dir.path());
     }
@@ -116,7 +117,7 @@ async fn a_removed_file_is_kept_and_can_be_had_back() {
     for name in ["x1", "a/b/x1"] {
         put(&archive, name, OLD, Leftover::Refuse).await.unwrap();
         let removed = remove(&archive, name).await;
-        archive.restore(removed).await;
+        archive.restore(removed).await.unwrap();
         assert_eq!(read(&archive, name).await.unwrap(), OLD);
         let removed = remove(&archive, name).await;
         let gone = read(&archive, name).await;
@@ -169,7 +170,7 @@ async fn a_new_version_goes_where_the_old_one_is_or_where_there_is_room() {
         assert_eq!(read(&two.archive, name).await.unwrap(), b"3");
         assert!(!place(small, name).exists());
         assert_eq!(kept(small, &format!("{name}.old")), NEW);
-        two.archive.retract(third).await;
+        two.archive.retract(third).await.unwrap();
         assert_eq!(read(&two.archive, name).await.unwrap(), NEW);
         assert!(!place(large, name).exists());
     }
@@ -192,7 +193,7 @@ async fn of_two_versions_in_two_directories_one_stays() {
     fs::write(place(small, "x1"), b"what readers find").unwrap();
     let removed = remove(&two.archive, "x1").await;
     assert!(!place(small, "x1").exists() && !place(large, "x1").exists());
-    two.archive.restore(removed).await;
+    two.archive.restore(removed).await.unwrap();
     assert_eq!(
         read(&two.archive, "x1").await.unwrap(),
         b"what readers find"
@@ -244,7 +245,7 @@ async fn a_folder_that_goes_keeps_nobody_from_storing() {
                 put(&archive, &name, OLD, Leftover::Refuse).await.unwrap();
                 assert_eq!(read(&archive, &name).await.unwrap(), OLD);
                 let removed = remove(&archive, &name).await;
-                archive.restore(removed).await;
+                archive.restore(removed).await.unwrap();
                 assert_eq!(read(&archive, &name).await.unwrap(), OLD);
                 drop(remove(&archive, &name).await);
             }
@@ -252,6 +253,55 @@ async fn a_folder_that_goes_keeps_nobody_from_storing() {
     }
     tasks.join_all().await;
     assert_eq!(entries(&dir.path().join("books/folderDir")), [""; 0]);
+}
+
+/// What a disk hides may be either: nothing is said of a change before it is back, and none is begun.
+#[tokio::test]
+async fn a_disk_that_is_away_settles_nothing() {
+    let two = Two::new();
+    put(&two.archive, "x1", OLD, Leftover::Refuse)
+        .await
+        .unwrap();
+    put(&two.archive, "x2", OLD, Leftover::Refuse)
+        .await
+        .unwrap();
+    drop(replace(&two.archive, "x1", NEW).await);
+    let base = two.small.path().join("books");
+    let away = two.small.path().join("away");
+    fs::rename(&base, &away).unwrap();
+    for (name, new) in [("x1", Some(NEW)), ("x1", None), ("x2", Some(NEW))] {
+        let claim = two.archive.claim(&books(), &id(name)).unwrap();
+        let settled = two.archive.settle(claim, new.map(expected)).await;
+        assert!(
+            matches!(settled, Err(ArchiveError::Unusable { .. })),
+            "{settled:?}"
+        );
+    }
+    let claim = two.archive.claim(&books(), &id("x1")).unwrap();
+    let removed = two.archive.remove(claim).await;
+    assert!(
+        matches!(removed, Err(ArchiveError::Unusable { .. })),
+        "{removed:?}"
+    );
+    let received = receive_version(&two.archive, "x2", NEW).await;
+    let staged = two.archive.stage(received).await;
+    let replaced = match staged {
+        Ok(staged) => two.archive.replace(staged).await.map(drop),
+        Err(error) => Err(error),
+    };
+    replaced.unwrap_err();
+    // An empty directory in its place is not the disk.
+    fs::create_dir_all(base.join("fileDir")).unwrap();
+    let claim = two.archive.claim(&books(), &id("x1")).unwrap();
+    two.archive
+        .settle(claim, Some(expected(NEW)))
+        .await
+        .unwrap_err();
+    fs::remove_dir_all(&base).unwrap();
+    fs::rename(&away, &base).unwrap();
+    assert!(settle(&two.archive, "x1", Some(NEW)).await);
+    assert!(!settle(&two.archive, "x2", Some(NEW)).await);
+    assert_eq!(read(&two.archive, "x2").await.unwrap(), OLD);
 }
 
 /// Nothing that was put and deleted before keeps a file from being deleted.

@@ -4,6 +4,7 @@ use pillarbox_messages::{Operation, ReplaceFileFinalResponse};
 
 use super::*;
 use crate::archive::tests::full::Mounted;
+use crate::change::{Changed, conclude};
 use crate::index::{AuditEntry, NewVersion, OpenOperation, OperationKey};
 
 const OLD: &[u8] = b"one";
@@ -288,6 +289,48 @@ async fn an_operation_that_cannot_be_ended_stays_open() {
     let mut site = site.restart().await;
     assert_eq!(site.index().open_operations().await.unwrap(), [open]);
     site.put("bbb", NEW).await;
+}
+
+/// Neither in the index nor undone: whoever comes next finds out what became of it.
+#[tokio::test]
+async fn what_cannot_be_undone_stays_open() {
+    let mut site = Site::open().await;
+    let archive = site.pillar.context.archive.clone();
+    for (id, readable) in [("aaa", false), ("bbb", true)] {
+        site.put(id, OLD).await;
+        let delete = site.delete_request(id, OLD);
+        let open = site.open_delete(&delete);
+        site.index().open_operation(open.clone()).await.unwrap();
+        let file = pillarbox_messages::ArchiveFileId::new(&id.into(), None).unwrap();
+        let claim = archive.claim(&"books".into(), &file).unwrap();
+        let removed = archive.remove(claim).await.unwrap();
+        // The commit is refused, and nothing written.
+        let row = site.row(id).await.unwrap();
+        assert!(
+            site.index()
+                .mark_missing(&"books".into(), &row)
+                .await
+                .unwrap()
+        );
+        let kept = site
+            .directory
+            .path()
+            .join("archive/books/retainDir")
+            .join(id);
+        if !readable {
+            fs::rename(&kept, kept.with_extension("away")).unwrap();
+        }
+        let changed = Changed::Removed(removed);
+        conclude(&site.pillar.context, open.clone(), changed)
+            .await
+            .unwrap_err();
+        let still_open = if readable { vec![] } else { vec![open] };
+        assert_eq!(site.index().open_operations().await.unwrap(), still_open);
+        assert_eq!(site.place(id).exists(), readable);
+        // The next change of the file finds it deleted, and the one after that finds nothing open.
+        site.put(id, NEW).await;
+        assert_eq!(site.index().open_operations().await.unwrap(), []);
+    }
 }
 
 #[tokio::test]
