@@ -56,10 +56,11 @@ pub enum IndexError {
     /// The code that makes the response to remember panicked; nothing was changed.
     #[error("making the response failed")]
     Response,
-    /// The database refused something; nothing was changed.
+    /// The database refused something. What was asked for may have been written all the same, unless
+    /// [`wrote_nothing`](Self::wrote_nothing) says otherwise.
     #[error("index: {0}")]
     Database(#[source] Arc<rusqlite::Error>),
-    /// The index has been closed.
+    /// The index has been closed, or has failed; what was asked for may have been written all the same.
     #[error("the index is closed")]
     Closed,
 }

@@ -23,6 +23,8 @@ pub(super) struct Ledger {
     collections: BTreeMap<CollectionId, Counters>,
     /// Why SQLite itself ended the transaction, as it does when the disk fails.
     lost: Option<IndexError>,
+    /// What is known by heart is not what the database has.
+    stale: bool,
 }
 
 /// The last times and number given out in a collection.
@@ -57,13 +59,17 @@ impl Ledger {
             first_audit_number,
             collections,
             lost: None,
+            stale: true,
         };
         ledger.reload()?;
         Ok(ledger)
     }
 
     /// Begins a transaction.
-    pub(super) fn begin(&self) -> Result<(), IndexError> {
+    pub(super) fn begin(&mut self) -> Result<(), IndexError> {
+        if self.stale {
+            self.reload()?;
+        }
         self.execute("BEGIN IMMEDIATE")
     }
 
@@ -91,8 +97,9 @@ impl Ledger {
         {
             tracing::error!(%error, "index: transaction not rolled back");
         }
+        self.stale = true;
         if let Err(error) = self.reload() {
-            tracing::error!(%error, "index: counters not read");
+            tracing::error!(%error, "index: counters not read; the next transaction begins with that");
         }
     }
 
@@ -174,7 +181,6 @@ impl Ledger {
     }
 
     fn reload(&mut self) -> Result<(), IndexError> {
-        self.collections.clear();
         let mut statement = self.connection.prepare_cached(
             "SELECT id, key, last_modified, last_calculated, last_audit FROM collections",
         )?;
@@ -187,10 +193,10 @@ impl Ledger {
             };
             Ok((row.get::<_, String>(0)?.into(), counters))
         })?;
-        for row in rows {
-            let (id, counters) = row?;
-            self.collections.insert(id, counters);
-        }
+        let collections = rows.collect::<Result<_, _>>()?;
+        drop(statement);
+        self.collections = collections;
+        self.stale = false;
         Ok(())
     }
 
@@ -241,6 +247,37 @@ mod tests {
 
         ledger.begin().unwrap();
         assert_eq!(ledger.attempt(&books, append).unwrap(), 1);
+        ledger.commit().unwrap();
+    }
+
+    /// Nothing is written by numbers that were never given out, nor by none at all.
+    #[test]
+    fn what_could_not_be_read_after_a_failure_is_read_before_the_next_transaction() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("index.sqlite");
+        let connection = schema::open_writer(&path, ChecksumType::Md5).unwrap();
+        let mut ledger = Ledger::new(connection, NonZeroU64::MIN).unwrap();
+        let books: CollectionId = "books".into();
+        let append = |ledger: &mut Ledger| ledger.append("books".into(), &entry(), 1);
+        ledger.begin().unwrap();
+        assert_eq!(ledger.attempt(&books, append).unwrap(), 1);
+        ledger.commit().unwrap();
+
+        ledger.begin().unwrap();
+        assert_eq!(ledger.attempt(&books, append).unwrap(), 2);
+        ledger.execute("ROLLBACK").unwrap();
+        ledger
+            .execute("ALTER TABLE collections RENAME TO away")
+            .unwrap();
+        ledger.commit().unwrap_err();
+        assert!(matches!(ledger.begin(), Err(IndexError::Database(_))));
+        assert!(!ledger.is_in_transaction());
+
+        ledger
+            .execute("ALTER TABLE away RENAME TO collections")
+            .unwrap();
+        ledger.begin().unwrap();
+        assert_eq!(ledger.attempt(&books, append).unwrap(), 2);
         ledger.commit().unwrap();
     }
 }
