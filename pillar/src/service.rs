@@ -16,7 +16,7 @@ use pillarbox_messages::{
 use pillarbox_settings::{AlarmLevel, PillarNode, PillarType, Repository};
 use thiserror::Error;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use tracing::{debug, info};
+use tracing::{debug, info, warn};
 
 use self::intake::{Intake, Workers};
 use crate::{
@@ -191,13 +191,20 @@ impl Pillar {
     }
 
     /// Takes nothing new, finishes within `grace` what can be finished, and gives the rest back to the bus,
-    /// uncounted.
+    /// uncounted. A background worker that a disk keeps for longer is not waited for.
     pub async fn shutdown(self, grace: Duration) {
         self.stop.cancel();
         self.tasks.close();
-        let (drained, ()) = tokio::join!(self.workers.drain(grace), self.background.stop());
+        let (drained, resting) =
+            tokio::join!(self.workers.drain(grace), self.background.stop(grace));
         self.tasks.wait().await;
         let pillar = self.context.component.id().as_str();
+        if !resting {
+            warn!(
+                pillar,
+                "a background worker is still at work, and is left to it"
+            );
+        }
         let [stopped, unstarted] = drained;
         if let Err(error) = self.context.component.bus().close().await {
             debug!(pillar, %error, "the bus connection had ended");

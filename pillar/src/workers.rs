@@ -94,11 +94,11 @@ impl Background {
         self.tasks.spawn_blocking(move || crew.run());
     }
 
-    /// Stops all workers, and returns when they have stopped.
-    pub(crate) async fn stop(&self) {
+    /// Stops all workers, and waits so long for them; tells whether they have stopped. A disk may keep one for longer.
+    pub(crate) async fn stop(&self, grace: Duration) -> bool {
         self.stop.cancel();
         self.tasks.close();
-        self.tasks.wait().await;
+        tokio::time::timeout(grace, self.tasks.wait()).await.is_ok()
     }
 }
 

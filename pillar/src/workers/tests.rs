@@ -1,6 +1,9 @@
 use std::{
     num::NonZeroU64,
-    sync::mpsc::{Receiver, Sender, channel},
+    sync::{
+        atomic::{AtomicBool, Ordering},
+        mpsc::{Receiver, Sender, channel},
+    },
     time::Instant,
 };
 
@@ -91,7 +94,7 @@ async fn a_fault_or_a_panic_ends_one_turn_and_is_told_once() {
     let status = site.status();
     assert_eq!(status.last_fault.unwrap().text, "no disk");
     assert!(status.last_end_ms.is_some());
-    site.background.stop().await;
+    assert!(site.background.stop(SOON).await);
     assert!(site.reports.try_recv().is_err());
 }
 
@@ -101,7 +104,7 @@ async fn a_worker_stops_in_its_rest_and_in_its_work() {
     let begun = Instant::now();
     let resting = start(&[], long);
     resting.turns(1);
-    resting.background.stop().await;
+    assert!(resting.background.stop(SOON).await);
     assert_eq!(resting.status().activity, Activity::Resting);
     let working = start(
         &[|shift| {
@@ -111,12 +114,31 @@ async fn a_worker_stops_in_its_rest_and_in_its_work() {
         long,
     );
     working.turns(1);
-    working.background.stop().await;
+    assert!(working.background.stop(SOON).await);
     let status = working.status();
     assert_eq!(status.activity, Activity::Working);
     assert_eq!(status.progress, "half of it");
     assert_eq!(status.last_end_ms, None);
     assert!(begun.elapsed() < SOON);
+}
+
+static DISK_ANSWERS: AtomicBool = AtomicBool::new(false);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_worker_that_a_disk_keeps_is_not_waited_for() {
+    let site = start(
+        &[|shift| {
+            while !DISK_ANSWERS.load(Ordering::SeqCst) {
+                std::thread::park_timeout(Duration::from_millis(1));
+            }
+            shift.go_on()
+        }],
+        Duration::from_secs(1),
+    );
+    site.turns(1);
+    assert!(!site.background.stop(Duration::from_millis(10)).await);
+    DISK_ANSWERS.store(true, Ordering::SeqCst);
+    assert!(site.background.stop(SOON).await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
