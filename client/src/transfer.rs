@@ -110,7 +110,9 @@ enum DownloadError {
     Length { expected: u64, actual: u64 },
     #[error("{actual} bytes came, {limit} were asked for")]
     TooLong { limit: u64, actual: u64 },
-    #[error("the checksum of the bytes that came is {actual}, the pillar said {expected}")]
+    #[error(
+        "delivered bytes that do not match its checksum: theirs is {actual}, it said {expected}"
+    )]
     Checksum {
         expected: HexBinary,
         actual: HexBinary,

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use pillarbox_client::{ComponentResult, GetFile, Outcome};
+use pillarbox_client::{ComponentFailure, ComponentResult, GetFile, Outcome, event::Completed};
 use pillarbox_messages::{CollectionId, ComponentId, FileId};
 
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     client_setup::{ClientSetup, conclude, not_started},
     failure::Failure,
     json,
-    output::{one_line, print_done, say},
+    output::{in_words, one_line, print_done, say},
 };
 
 pub(super) async fn run(args: GetFileArgs) -> Result<(), Failure> {
@@ -33,6 +33,7 @@ pub(super) async fn run(args: GetFileArgs) -> Result<(), Failure> {
         print_done(&lines(&outcome, &file_id, &target, offset))?;
     }
     conclude(&outcome, as_json)?;
+    tell_stood_in_for(&outcome.results, &outcome.failures);
     if !as_json {
         print_done(&format!("{file_id} retrieved\n"))?;
     }
@@ -41,6 +42,20 @@ pub(super) async fn run(args: GetFileArgs) -> Result<(), Failure> {
         say(&format!("'{place}' was there before and has been replaced"));
     }
     Ok(())
+}
+
+/// Says which pillars did not deliver the file, why, and which one did in their place.
+pub(super) fn tell_stood_in_for(results: &[Completed], failures: &[ComponentFailure]) {
+    let Some(Completed { contributor, .. }) = results
+        .iter()
+        .find(|done| matches!(done.result, ComponentResult::Delivered(_)))
+    else {
+        return;
+    };
+    for failure in failures {
+        let failure = in_words(&failure.to_string());
+        say(&format!("{failure}; took the file from {contributor}"));
+    }
 }
 
 fn request(args: &GetFileArgs) -> GetFile {

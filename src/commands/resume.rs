@@ -3,6 +3,7 @@
 use pillarbox_client::{Event, EventKind, Resumed, Resuming, Telling};
 use tokio::task::JoinSet;
 
+use super::get_file::tell_stood_in_for;
 use crate::{
     args::ResumeArgs,
     client_setup::{ClientSetup, Session, not_started},
@@ -72,6 +73,9 @@ async fn tell_all(session: &mut Session, resuming: Resuming, as_json: bool) -> R
                             unprinted = Some(failure);
                         }
                     }
+                }
+                if let EventKind::Complete { results, failures } = &event.kind {
+                    tell_stood_in_for(results, failures);
                 }
             }
             () = session.stopped(), if !interrupted => {

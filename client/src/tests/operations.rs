@@ -148,7 +148,7 @@ async fn a_corrupt_delivery_is_fetched_from_the_next_pillar() {
         outcome
             .info
             .unwrap()
-            .contains("south: the checksum of the bytes that came is")
+            .contains("south: delivered bytes that do not match its checksum: theirs is")
     );
     let left = std::fs::read_dir(target.parent().unwrap()).unwrap().count();
     assert_eq!(left, 0, "neither target nor temporary file");
