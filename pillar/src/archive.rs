@@ -57,7 +57,7 @@ mod walk;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs::File,
+    fs::{File, Metadata},
     io,
     path::PathBuf,
     sync::Arc,
@@ -407,8 +407,17 @@ impl Shelf {
             opened => opened.at("open", &place)?,
         };
         let metadata = file.metadata().at("look at", &place)?;
-        let size = metadata.len();
-        Ok(metadata.is_file().then_some(StoredFile { file, size }))
+        Ok(metadata.is_file().then(|| StoredFile::new(file, &metadata)))
+    }
+}
+
+impl StoredFile {
+    fn new(file: File, metadata: &Metadata) -> Self {
+        Self {
+            file,
+            size: metadata.len(),
+            identity: Identity::from(metadata),
+        }
     }
 }
 
@@ -461,6 +470,8 @@ pub struct StoredFile {
     pub file: File,
     /// Its size in bytes.
     pub size: u64,
+    /// What it was when it was opened.
+    pub(crate) identity: Identity,
 }
 
 #[cfg(test)]

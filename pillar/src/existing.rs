@@ -6,8 +6,9 @@ use crate::{
     archive::{Claim, StoredFile},
     context::Context,
     digests::Spec,
-    disk_checksum,
+    disk_checksum::{self, Computed},
     index::FileRow,
+    noticing,
     refusal::Refusal,
 };
 
@@ -17,9 +18,28 @@ pub(crate) struct Existing {
     /// The right to change it.
     pub(crate) claim: Claim,
     pub(crate) row: FileRow,
+    /// The checksums that may be needed of it: they are computed together, so that it is read once at most.
+    specs: Vec<Spec>,
+    computed: Option<Computed>,
 }
 
 impl Existing {
+    /// The file of this row, of which no other checksums than these and the default one will be needed.
+    pub(crate) fn new(
+        collection: CollectionId,
+        claim: Claim,
+        row: FileRow,
+        specs: &[Option<&Spec>],
+    ) -> Self {
+        Self {
+            collection,
+            claim,
+            row,
+            specs: specs.iter().copied().flatten().cloned().collect(),
+            computed: None,
+        }
+    }
+
     /// Opens it. One that is gone from the disk is as unknown as one that never was there.
     async fn open(&self, context: &Context) -> Result<StoredFile, Refusal> {
         let opened = context.open_claimed(&self.claim, &self.collection, &self.row);
@@ -38,36 +58,63 @@ impl Existing {
 
     /// Its checksum by `spec`: the observed one if that is in the index, others from the disk.
     pub(crate) async fn checksum(
-        &self,
+        &mut self,
         context: &Context,
         spec: &Spec,
     ) -> Result<ChecksumData, Refusal> {
-        if *spec == context.default_spec {
+        if *spec == context.default_spec || !context.archive.keeps_bytes() {
             return Ok(context.observed(&self.row));
         }
         Ok(ChecksumData {
             checksum_spec: ChecksumSpec::from(spec),
-            checksum_value: self.checksum_on_disk(context, spec).await?,
+            checksum_value: self.computed(context).await?.value(spec)?,
             calculation_timestamp: context.component.timestamp(),
         })
     }
 
-    /// Its checksum as the bytes on the disk have it now; where none are kept, the observed one is all there is.
-    pub(crate) async fn checksum_on_disk(
-        &self,
+    /// Whether it has this checksum, and this size in bytes if one is given, as its bytes on the disk are now; where
+    /// none are kept, the observed checksum is all there is.
+    pub(crate) async fn has(
+        &mut self,
         context: &Context,
-        spec: &Spec,
-    ) -> Result<HexBinary, Refusal> {
+        given: &(Spec, HexBinary),
+        size: Option<u64>,
+    ) -> Result<bool, Refusal> {
+        let (spec, value) = given;
         if !context.archive.keeps_bytes() {
-            return Ok(self.row.observed.clone());
+            // Of such a file a size may never have been seen.
+            return Ok(self.row.observed == *value);
         }
+        let computed = self.computed(context).await?;
+        let same_size = size.is_none_or(|size| size == computed.size);
+        Ok(same_size && computed.value(spec)? == *value)
+    }
+
+    /// What its bytes are. What was not known of them before is written down, and people are told.
+    async fn computed(&mut self, context: &Context) -> Result<&Computed, Refusal> {
+        let computed = match self.computed.take() {
+            Some(computed) => computed,
+            None => self.compute(context).await?,
+        };
+        Ok(self.computed.insert(computed))
+    }
+
+    async fn compute(&mut self, context: &Context) -> Result<Computed, Refusal> {
         let stored = self.open(context).await?;
-        disk_checksum::of_opened(stored.file, &self.row.file_id, spec).await
+        let file_id = &self.row.file_id;
+        let computed = disk_checksum::compute(context, file_id, stored, &self.specs).await?;
+        let (claim, collection) = (&self.claim, &self.collection);
+        let noticed =
+            noticing::notice_claimed(context, claim, collection, &self.row, &computed.seen).await?;
+        if let Some(row) = noticed {
+            self.row = row;
+        }
+        Ok(computed)
     }
 
     /// Whether it has the checksum that the requester gave; so it does if none was given.
     pub(crate) async fn matches(
-        &self,
+        &mut self,
         context: &Context,
         given: Option<&(Spec, HexBinary)>,
     ) -> Result<bool, Refusal> {
@@ -79,7 +126,7 @@ impl Existing {
 
     /// Its checksum, if one is asked for.
     pub(crate) async fn requested_checksum(
-        &self,
+        &mut self,
         context: &Context,
         spec: Option<&Spec>,
     ) -> Result<Option<ChecksumData>, Refusal> {

@@ -4,8 +4,8 @@
 //! checksums ([`digests`]), the answers to requests ([`desk`]), and the node that gives them on the bus
 //! ([`service`]). Internal:
 //! `handlers` (one per operation: check, then perform; none knows the bus), `checks`, `refusal`,
-//! `download`, `existing`, `change`, `listing`, `result_document`, `disk_checksum`, `presence`, `take_over`, `text`
-//! and `context`, which they share. [`workers`] do unasked what keeps index and disk in agreement.
+//! `download`, `existing`, `change`, `listing`, `result_document`, `disk_checksum`, `noticing`, `presence`,
+//! `take_over`, `text` and `context`, which they share. [`workers`] do unasked what keeps index and disk in agreement.
 //!
 //! Refuses: to know any client, and to fetch from or deliver to an address that the exchange's rules
 //! do not allow.
@@ -17,6 +17,8 @@
 //!   the next put of the same id replaces, or which is listed if none comes; or a replace or delete that the index has as an open operation,
 //!   which is finished at the next start or before the file's next change, or was never begun.
 //! * An archived file's bytes are never written to. A name is given to complete bytes, or taken away.
+//! * Whoever reads an archived file to its end, a worker or for a request, makes known what it finds: bytes that are
+//!   not the expected ones are never passed over in silence.
 //! * Text from peers becomes a path only in [`archive`], component by component.
 
 pub mod archive;
@@ -32,6 +34,7 @@ mod handlers;
 mod health;
 pub mod index;
 mod listing;
+mod noticing;
 mod presence;
 mod refusal;
 mod result_document;

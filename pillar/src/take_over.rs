@@ -20,6 +20,7 @@ use crate::{
     context::Context,
     disk_checksum,
     index::{Adopted, Adoption, FileRow, Index},
+    noticing,
     refusal::Refusal,
     service::PillarError,
     workers::{Reconcile, Worker as _},
@@ -140,13 +141,12 @@ pub(crate) async fn list_standing(
     let Some((directory, stored)) = found.await.map_err(Refusal::unexpected)?? else {
         return Ok(None);
     };
-    let size = stored.size;
-    let spec = &context.default_spec;
+    let computed = disk_checksum::compute(context, file.file_id(), stored, &[]).await?;
     let adoption = Adoption {
         file_id: file.file_id().clone(),
         directory,
-        size,
-        checksum: disk_checksum::of_opened(stored.file, file.file_id(), spec).await?,
+        size: computed.size,
+        checksum: computed.seen.checksum,
         actor: context.component.id().clone(),
     };
     let mut adopted = context.index.adopt(collection, vec![adoption]).await?;
@@ -155,7 +155,7 @@ pub(crate) async fn list_standing(
         Some(Adopted::Known) | None => return Ok(None),
     };
     if row.observed != row.expected {
-        context.raise_inconsistency(collection, &row).await;
+        noticing::tell(context, collection, &row).await;
     }
     Ok(Some(row))
 }

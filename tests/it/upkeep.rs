@@ -1,4 +1,7 @@
-//! What pillars do unasked: old checksums are computed again, index and directories compared, directories taken over.
+//! What pillars do unasked: old checksums are computed again, index and directories compared, directories taken over;
+//! and what they notice when they are asked for something.
+
+mod rot;
 
 use std::{
     collections::BTreeMap,

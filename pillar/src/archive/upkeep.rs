@@ -91,8 +91,7 @@ impl Tree {
             Err(error) => return Err(error.into()),
         };
         let found = file.metadata()?;
-        let size = found.len();
-        Ok(found.is_file().then_some(StoredFile { file, size }))
+        Ok(found.is_file().then(|| StoredFile::new(file, &found)))
     }
 
     /// What stands at the place of this id.
@@ -131,10 +130,6 @@ impl Identity {
         seconds
             .saturating_mul(1_000)
             .saturating_add(nanos / 1_000_000)
-    }
-
-    pub(crate) fn of(file: &File) -> io::Result<Self> {
-        Ok(Self::from(&file.metadata()?))
     }
 }
 

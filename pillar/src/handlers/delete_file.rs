@@ -84,11 +84,13 @@ impl Handler for DeleteFile {
                 done,
             )?)));
         }
-        let existing = Existing {
-            collection: collection.clone(),
+        let given_spec = given.as_ref().map(|(spec, _)| spec);
+        let mut existing = Existing::new(
+            collection.clone(),
             claim,
-            row: prior.row.ok_or_else(Refusal::not_found)?,
-        };
+            prior.row.ok_or_else(Refusal::not_found)?,
+            &[requested.as_ref(), given_spec],
+        );
         existing.be_there(context).await?;
         if !existing.matches(context, given.as_ref()).await? {
             return Err(Refusal::illegal_operation(
@@ -119,7 +121,7 @@ impl Handler for DeleteFile {
         accepted: Accepted,
     ) -> Result<Message, Refusal> {
         let Accepted {
-            existing,
+            mut existing,
             requested,
         } = accepted;
         let last = existing.requested_checksum(context, requested.as_ref());

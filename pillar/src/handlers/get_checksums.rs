@@ -1,11 +1,13 @@
 //! GetChecksums: the checksums of the pillar's files. The default one comes from the index, oldest first; others
 //! are computed from the bytes on disk, in the same order.
 
+use std::{collections::BTreeSet, slice};
+
 use pillarbox_messages::{
-    ChecksumDataItem, ChecksumSpec, FileIds, GetChecksumsFinalResponse,
-    GetChecksumsProgressResponse, GetChecksumsRequest, IdentifyPillarsForGetChecksumsRequest,
-    IdentifyPillarsForGetChecksumsResponse, Message, ResultingChecksums, Timestamp,
-    results::ChecksumsWriter,
+    ChecksumDataItem, ChecksumSpec, FileId, FileIds, GetChecksumsFinalResponse,
+    GetChecksumsProgressResponse, GetChecksumsRequest, HexBinary,
+    IdentifyPillarsForGetChecksumsRequest, IdentifyPillarsForGetChecksumsResponse, Message,
+    ResultingChecksums, Timestamp, results::ChecksumsWriter,
 };
 
 use super::{Checked, Handler, Origin};
@@ -16,6 +18,7 @@ use crate::{
     disk_checksum,
     index::FileRow,
     listing::{Interval, Listing, Order},
+    noticing,
     refusal::Refusal,
     result_document,
 };
@@ -52,6 +55,8 @@ pub(super) struct Accepted {
     spec: Spec,
     /// One file was asked for: then it must be there.
     single: bool,
+    /// Files whose checksum was found to be another, which has put them at the listing's end.
+    moved: BTreeSet<FileId>,
 }
 
 impl Handler for GetChecksums {
@@ -85,6 +90,7 @@ impl Handler for GetChecksums {
             listing: listing.await?,
             spec,
             single: matches!(request.file_ids, FileIds::File(_)),
+            moved: BTreeSet::new(),
         }))
     }
 
@@ -154,19 +160,19 @@ async fn deliver(context: &Context, accepted: &mut Accepted, address: &str) -> R
     document.send(context, address).await
 }
 
-/// A file's checksum; nothing for a file among all that is gone from the disk meanwhile.
+/// A file's checksum; nothing for a file among all that is gone from the disk meanwhile, or that was listed before.
 async fn item(
     context: &Context,
-    accepted: &Accepted,
+    accepted: &mut Accepted,
     row: FileRow,
 ) -> Result<Option<ChecksumDataItem>, Refusal> {
     let listed = Timestamp::from_millis(row.calculated_ms);
     let (value, time) = if accepted.spec == context.default_spec {
         (row.observed, listed)
+    } else if accepted.moved.contains(&row.file_id) {
+        return Ok(None);
     } else {
-        let collection = &accepted.listing.source.collection;
-        let computed = disk_checksum::compute(context, collection, &row, &accepted.spec);
-        match computed.await? {
+        match compute(context, accepted, &row).await? {
             Some(value) if accepted.single => (value, context.component.timestamp()),
             // Among all files the timestamp is the place in the order, by which a client pages on.
             Some(value) => (value, listed),
@@ -180,3 +186,33 @@ async fn item(
         calculation_timestamp: time,
     }))
 }
+
+/// The checksum of a file as its bytes have it; `None` if it is gone from the disk. What was not known of the bytes
+/// before is written down, and people are told.
+async fn compute(
+    context: &Context,
+    accepted: &mut Accepted,
+    row: &FileRow,
+) -> Result<Option<HexBinary>, Refusal> {
+    let Accepted {
+        listing,
+        spec,
+        moved,
+        ..
+    } = accepted;
+    let collection = &listing.source.collection;
+    let Some(stored) = context.open_known(collection, row).await? else {
+        return Ok(None);
+    };
+    let computed =
+        disk_checksum::compute(context, &row.file_id, stored, slice::from_ref(spec)).await?;
+    if moved.len() < MOST_MOVED
+        && noticing::notice(context, collection, row, &computed.seen).await?
+    {
+        moved.insert(row.file_id.clone());
+    }
+    computed.value(spec).map(Some)
+}
+
+/// Beyond so many, what is found is left to those who read the files later: memory is bounded.
+const MOST_MOVED: usize = 10_000;

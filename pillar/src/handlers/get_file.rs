@@ -1,11 +1,15 @@
 //! GetFile: an archived file, or a part of it, is delivered to the address that the client names.
 
-use std::num::NonZeroU64;
+use std::{
+    num::NonZeroU64,
+    slice,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use pillarbox_messages::{
-    ChecksumData, CollectionId, FileAction, FilePart, GetFileFinalResponse,
-    GetFileProgressResponse, GetFileRequest, IdentifyPillarsForGetFileRequest,
-    IdentifyPillarsForGetFileResponse, Message, ResponseCode,
+    CollectionId, FileAction, FilePart, GetFileFinalResponse, GetFileProgressResponse,
+    GetFileRequest, HexBinary, IdentifyPillarsForGetFileRequest, IdentifyPillarsForGetFileResponse,
+    Message, ResponseCode,
 };
 
 use super::{Checked, Handler, Origin};
@@ -13,7 +17,9 @@ use crate::{
     archive::StoredFile,
     checks,
     context::{Context, accepted, completed, identified},
+    digests::{Digests, Spec},
     index::{AuditEntry, FileRow},
+    noticing::{self, Seen},
     refusal::Refusal,
 };
 
@@ -43,7 +49,8 @@ pub(super) struct GetFile;
 pub(super) struct Accepted {
     collection: CollectionId,
     stored: StoredFile,
-    checksum: Option<ChecksumData>,
+    /// The row of what was opened, if that is sure.
+    row: Option<FileRow>,
     part: Option<Part>,
 }
 
@@ -102,7 +109,7 @@ impl Handler for GetFile {
         Ok(Checked::Accepted(Accepted {
             collection: collection.clone(),
             stored,
-            checksum: checksum_of_opened(context, collection, &row).await?,
+            row: row_of_opened(context, collection, row).await?,
             part,
         }))
     }
@@ -116,7 +123,7 @@ impl Handler for GetFile {
             file_part: request.file_part.clone(),
             file_address: request.file_address.clone(),
             file_size: Some(found.stored.size),
-            checksum_data_for_existing_file: found.checksum.clone(),
+            checksum_data_for_existing_file: found.row.as_ref().map(|row| context.observed(row)),
         }
         .into()
     }
@@ -127,17 +134,18 @@ impl Handler for GetFile {
         request: &GetFileRequest,
         found: Accepted,
     ) -> Result<Message, Refusal> {
-        let info = deliver(context, &request.file_address, found.stored, found.part).await?;
+        let collection = found.collection.clone();
+        let delivered = deliver(context, &request.file_address, found).await?;
         let entry = AuditEntry {
             action: FileAction::GetFile,
-            info: Some(info),
+            info: Some(delivered.event),
             audit_trail_information: request.audit_trail_information.clone(),
             ..origin.event(&request.header, &request.file_id)
         };
-        context.index.append(&found.collection, entry).await?;
+        context.index.append(&collection, entry).await?;
         Ok(GetFileFinalResponse {
             header: context.response_header(&request.header),
-            response_info: completed("the file is delivered"),
+            response_info: completed(delivered.answer),
             pillar_id: Some(context.component.id().clone()),
             file_id: request.file_id.clone(),
             file_part: request.file_part.clone(),
@@ -147,39 +155,121 @@ impl Handler for GetFile {
     }
 }
 
-/// The observed checksum of a file that was opened after `row` was read. Nothing if a replace may have come in
-/// between: of bytes that the index does not know yet nothing is told.
-async fn checksum_of_opened(
+/// The row of a file that was opened after `row` was read. Nothing if a replace may have come in between: of bytes
+/// that the index does not know yet nothing is told.
+async fn row_of_opened(
     context: &Context,
     collection: &CollectionId,
-    row: &FileRow,
-) -> Result<Option<ChecksumData>, Refusal> {
+    row: FileRow,
+) -> Result<Option<FileRow>, Refusal> {
     let settled = context.index.settled(collection, &row.file_id).await?;
-    let same = settled.filter(|now| now.modified_ms == row.modified_ms);
-    Ok(same.map(|now| context.observed(&now)))
+    Ok(settled.filter(|now| now.modified_ms == row.modified_ms))
 }
 
-/// Gives what the audit trail says of it.
-async fn deliver(
+/// What is said of a delivery.
+struct Delivered {
+    /// To the client.
+    answer: &'static str,
+    /// In the audit trail.
+    event: String,
+}
+
+async fn deliver(context: &Context, address: &str, found: Accepted) -> Result<Delivered, Refusal> {
+    let Some(Part { offset, length }) = found.part else {
+        return deliver_whole(context, address, found).await;
+    };
+    let StoredFile { file, size, .. } = found.stored;
+    let exchange = &context.exchange;
+    exchange
+        .put_open_part(address, file, offset, length)
+        .await?;
+    Ok(Delivered {
+        answer: DELIVERED,
+        event: format!("part of the file delivered: {length} bytes from {offset} on, of {size}"),
+    })
+}
+
+/// Computes the checksum of what is read on its way; what was not known of it before is written down, and people are
+/// told.
+async fn deliver_whole(
     context: &Context,
     address: &str,
-    stored: StoredFile,
-    part: Option<Part>,
-) -> Result<String, Refusal> {
-    let StoredFile { file, size } = stored;
-    let exchange = &context.exchange;
-    match part {
-        None => {
-            exchange.put_open_file(address, file).await?;
-            Ok("file delivered".to_owned())
+    found: Accepted,
+) -> Result<Delivered, Refusal> {
+    let StoredFile {
+        file,
+        size,
+        identity,
+    } = found.stored;
+    let passing = Passing::new(context);
+    let sent = context
+        .exchange
+        .put_open_file(address, file, passing.watch())
+        .await;
+    let checksum = passing.checksum(size, &context.default_spec);
+    let mut unexpected = None;
+    if let Some((row, checksum)) = found.row.zip(checksum) {
+        let seen = Seen { identity, checksum };
+        // Also if the other side has refused it at last.
+        noticing::notice(context, &found.collection, &row, &seen).await?;
+        unexpected = Some(FileRow {
+            observed: seen.checksum,
+            ..row
+        });
+    }
+    sent?;
+    Ok(
+        match unexpected.filter(|row| row.observed != row.expected) {
+            None => Delivered {
+                answer: DELIVERED,
+                event: "file delivered".to_owned(),
+            },
+            Some(row) => Delivered {
+                answer: "the file is delivered, with bytes that do not match the checksum it was stored with",
+                event: format!(
+                    "file delivered, with bytes that do not match: {}",
+                    row.difference()
+                ),
+            },
+        },
+    )
+}
+
+const DELIVERED: &str = "the file is delivered";
+
+/// The bytes of a file as they pass, from its start to its end if nothing stops them.
+struct Passing(Arc<Mutex<Passed>>);
+
+struct Passed {
+    bytes: u64,
+    digests: Digests,
+}
+
+impl Passing {
+    fn new(context: &Context) -> Self {
+        Self(Arc::new(Mutex::new(Passed {
+            bytes: 0,
+            digests: Digests::new(slice::from_ref(&context.default_spec)),
+        })))
+    }
+
+    /// What looks at them.
+    fn watch(&self) -> impl FnMut(&[u8]) + Send + 'static {
+        let passed = Arc::clone(&self.0);
+        move |bytes| {
+            let mut passed = passed.lock().unwrap_or_else(PoisonError::into_inner);
+            passed.bytes += bytes.len() as u64;
+            passed.digests.update(bytes);
         }
-        Some(Part { offset, length }) => {
-            exchange
-                .put_open_part(address, file, offset, length)
-                .await?;
-            Ok(format!(
-                "part of the file delivered: {length} bytes from {offset} on, of {size}"
-            ))
+    }
+
+    /// Their checksum, if all of them have passed.
+    fn checksum(self, size: u64, spec: &Spec) -> Option<HexBinary> {
+        let mut passed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if passed.bytes != size {
+            return None;
         }
+        let digests = std::mem::replace(&mut passed.digests, Digests::new(&[]));
+        digests.finish().value(spec).cloned()
     }
 }

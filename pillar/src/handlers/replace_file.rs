@@ -86,6 +86,19 @@ impl Specs {
             )?,
         })
     }
+
+    /// Those by which the old file's checksum may be needed: it may turn out to be the new one.
+    fn of_old(&self) -> [Option<&Spec>; 4] {
+        fn spec(given: Option<&(Spec, HexBinary)>) -> Option<&Spec> {
+            given.map(|(spec, _)| spec)
+        }
+        [
+            self.requested_old.as_ref(),
+            self.requested_new.as_ref(),
+            spec(self.given_old.as_ref()),
+            spec(self.given_new.as_ref()),
+        ]
+    }
 }
 
 impl Handler for ReplaceFile {
@@ -109,18 +122,15 @@ impl Handler for ReplaceFile {
                 done,
             )?)));
         }
-        let existing = Existing {
-            collection: collection.clone(),
-            claim,
-            row: prior.row.ok_or_else(Refusal::not_found)?,
-        };
+        let row = prior.row.ok_or_else(Refusal::not_found)?;
         context
             .archive
             .check(collection, &file, request.file_size)?;
         let specs = Specs::check(context, request)?;
+        let mut existing = Existing::new(collection.clone(), claim, row, &specs.of_old());
         existing.be_there(context).await?;
         if !existing.matches(context, specs.given_old.as_ref()).await? {
-            return already_there(context, request, &existing, &specs).await;
+            return already_there(context, request, &mut existing, &specs).await;
         }
         download::address(context, &request.file_address, specs.given_new.as_ref())?;
         Ok(Checked::Accepted(Accepted { existing, specs }))
@@ -144,7 +154,10 @@ impl Handler for ReplaceFile {
         request: &ReplaceFileRequest,
         accepted: Accepted,
     ) -> Result<Message, Refusal> {
-        let Accepted { existing, specs } = accepted;
+        let Accepted {
+            mut existing,
+            specs,
+        } = accepted;
         let old = existing.requested_checksum(context, specs.requested_old.as_ref());
         let old = old.await?;
         let offer = Offer {
@@ -220,18 +233,13 @@ async fn prior(
 async fn already_there(
     context: &Context,
     request: &ReplaceFileRequest,
-    existing: &Existing,
+    existing: &mut Existing,
     specs: &Specs,
 ) -> Result<Checked<Accepted>, Refusal> {
     let size = announced_size(Some(request.file_size));
-    // A pillar that keeps checksums only may never have seen a size.
-    let same_size =
-        size.is_none_or(|size| size == existing.row.size) || !context.archive.keeps_bytes();
     let same = match &specs.given_new {
-        Some((spec, value)) if same_size => {
-            existing.checksum_on_disk(context, spec).await? == *value
-        }
-        _ => false,
+        Some(new) => existing.has(context, new, size).await?,
+        None => false,
     };
     if !same {
         return Err(Refusal::illegal_operation(

@@ -5,6 +5,7 @@ mod changing;
 mod dates;
 mod interleaved;
 mod listing;
+mod noticing;
 mod reconciling;
 mod running;
 mod settling;

@@ -1,10 +1,9 @@
-//! Looking at files that the index knows: what is read becomes the observed checksum, which peers are told; what was
-//! expected stays what it is. Where they begin to differ, people are told once.
+//! Looking at files that the index knows.
 
 use std::{fmt, sync::Arc};
 
-use pillarbox_messages::{ArchiveFileId, CollectionId, FileAction, FileId};
-use tracing::{error, info, warn};
+use pillarbox_messages::{ArchiveFileId, CollectionId, FileId};
+use tracing::warn;
 
 use super::{
     Interrupt, Shift,
@@ -13,7 +12,8 @@ use super::{
 use crate::{
     archive::{ArchiveError, Identity, StoredFile},
     context::Context,
-    index::{AuditEntry, FileRow, Observation},
+    index::{FileRow, Observation},
+    noticing,
 };
 
 /// What came of a turn so far.
@@ -88,7 +88,7 @@ impl Inspection {
         let Some(stored) = self.open(shift, collection, &row, &file)? else {
             return Ok(None);
         };
-        let (identity, checksum) = match self.reading.checksum(shift, &stored) {
+        let checksum = match self.reading.checksum(shift, &stored) {
             Ok(read) => read,
             Err(Unread::Interrupt(interrupt)) => return Err(interrupt),
             Err(Unread::Disk(error)) => {
@@ -100,20 +100,12 @@ impl Inspection {
         self.done.bytes = self.done.bytes.saturating_add(stored.size);
         if checksum != row.observed
             && checksum != row.expected
-            && !self.is_the_file(shift, collection, &row, &file, identity)?
+            && !self.is_the_file(shift, collection, &row, &file, stored.identity)?
         {
             return Ok(None);
         }
-        let now = FileRow {
-            observed: checksum.clone(),
-            ..row.clone()
-        };
-        let audit = self.audit(&row, &now);
-        Ok(Some(Observation {
-            row,
-            checksum,
-            audit,
-        }))
+        let pillar = self.context.component.id();
+        Ok(Some(noticing::observation(pillar, row, checksum)))
     }
 
     /// Opens a file; one that is gone is reported.
@@ -147,8 +139,7 @@ impl Inspection {
         first.get_or_insert_with(|| format!("{file}: {error}"));
     }
 
-    /// Whether what was read is what the row speaks of. An operation that has changed the disk and is about to
-    /// change the row has the file's claim.
+    /// Whether what was read is what the row speaks of.
     fn is_the_file(
         &self,
         shift: &Shift,
@@ -157,31 +148,12 @@ impl Inspection {
         file: &ArchiveFileId,
         read: Identity,
     ) -> Result<bool, Interrupt> {
-        let Context { archive, index, .. } = &*self.context;
-        let Some(_claim) = archive.claim_briefly(collection, file)? else {
+        let context = &self.context;
+        let Some(claim) = context.archive.claim_briefly(collection, file)? else {
             return Ok(false);
         };
-        let now = shift.wait(index.settled(collection, &row.file_id))?;
-        if now.as_ref() != Some(row) {
-            return Ok(false);
-        }
-        Ok(archive
-            .open_file_now(collection, file)
-            .is_ok_and(|stored| Identity::of(&stored.file).is_ok_and(|found| found == read)))
-    }
-
-    /// What is to be told when a row becomes another.
-    fn audit(&self, before: &FileRow, now: &FileRow) -> Option<AuditEntry> {
-        let pillar = self.context.component.id();
-        if now.observed == before.observed {
-            return None;
-        }
-        if now.observed != now.expected {
-            return Some(now.inconsistency(pillar));
-        }
-        let text = "the file's checksum is the expected one again";
-        let action = FileAction::ChecksumCalculated;
-        Some(AuditEntry::of_pillar(&now.file_id, pillar, action, text))
+        let still = noticing::still_there(context, &claim, collection, row, read);
+        Ok(shift.wait(still)?.is_some_and(|now| now == *row))
     }
 
     /// Writes down what was read, and tells what is new.
@@ -205,21 +177,8 @@ impl Inspection {
 
     /// Tells of a file that has changed, or has changed back.
     pub(super) fn tell(&mut self, shift: &Shift, collection: &CollectionId, row: &FileRow) {
-        let (collection_name, file) = (collection.as_str(), row.file_id.as_str());
-        if row.observed == row.expected {
-            info!(
-                collection = collection_name,
-                file, "the file's checksum is the expected one again"
-            );
-            return;
-        }
-        self.done.inconsistent += 1;
-        let difference = row.difference();
-        error!(
-            collection = collection_name,
-            file, difference, "the file has changed"
-        );
-        shift.wait_for_others(self.context.raise_inconsistency(collection, row));
+        self.done.inconsistent += u64::from(row.observed != row.expected);
+        shift.wait_for_others(noticing::tell(&self.context, collection, row));
     }
 }
 

@@ -11,7 +11,7 @@ use rustix::fs::{Advice, fadvise};
 
 use super::{Interrupt, Shift};
 use crate::{
-    archive::{Identity, StoredFile},
+    archive::StoredFile,
     digests::{Checksums, Spec},
 };
 
@@ -51,14 +51,13 @@ impl Reading {
         }
     }
 
-    /// The checksum of a file, read from its start, and what the file was before.
+    /// The checksum of a file, read from its start.
     pub(super) fn checksum(
         &mut self,
         shift: &mut Shift,
         stored: &StoredFile,
-    ) -> Result<(Identity, HexBinary), Unread> {
-        let StoredFile { file, size } = stored;
-        let identity = Identity::of(file)?;
+    ) -> Result<HexBinary, Unread> {
+        let StoredFile { file, size, .. } = stored;
         if *size > READ_AHEAD_FROM
             && let Err(error) = fadvise(file, 0, NonZeroU64::new(*size), Advice::Sequential)
         {
@@ -75,8 +74,7 @@ impl Reading {
         // However small, it costs the disk a visit.
         shift.spend(LEAST_COST.saturating_sub(read))?;
         let checksum = sums.value(&self.spec).cloned();
-        let checksum = checksum.ok_or_else(|| io::Error::other("no checksum was computed"))?;
-        Ok((identity, checksum))
+        Ok(checksum.ok_or_else(|| io::Error::other("no checksum was computed"))?)
     }
 }
 

@@ -252,9 +252,8 @@ impl Reconcile {
         collection: &CollectionId,
         stored: &StoredFile,
     ) -> bool {
-        let modified = Identity::of(&stored.file).map(|identity| identity.modified_ms());
-        let young = |modified: i64| shift.now_ms().abs_diff(modified) < COMES_AGAIN_MS;
-        !self.context.unexplored.contains(collection) && modified.is_ok_and(young)
+        let age = shift.now_ms().abs_diff(stored.identity.modified_ms());
+        !self.context.unexplored.contains(collection) && age < COMES_AGAIN_MS
     }
 
     /// Reads a file that has no row.
@@ -273,12 +272,12 @@ impl Reconcile {
             }
             Ok(Some(stored)) => self.reading.checksum(shift, &stored).and_then(|read| {
                 tree.make_last(id, &stored.file, shift.now_ms())?;
-                Ok((stored.size, read))
+                Ok((stored.size, stored.identity, read))
             }),
             Err(error) => Err(error.into()),
         };
         match read {
-            Ok((size, (identity, checksum))) => Ok(Some(Candidate {
+            Ok((size, identity, checksum)) => Ok(Some(Candidate {
                 id: id.clone(),
                 size,
                 checksum,

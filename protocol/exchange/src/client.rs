@@ -125,16 +125,22 @@ impl ExchangeClient {
         let file = disk::blocking(move || File::open(path))
             .await
             .map_err(|error| ExchangeError::local(reading.clone(), error))?;
-        self.send_file(address, file, None, reading).await
+        self.send_file(address, file, None, reading, |_| {}).await
     }
 
-    /// Sends an open file, from its beginning. Otherwise as [`Self::put_file`].
+    /// Sends an open file, from its beginning; all its bytes are shown to `watch`, in their order, as they are read.
+    /// Otherwise as [`Self::put_file`].
     ///
     /// # Errors
-    /// As [`Self::put_file`].
-    pub async fn put_open_file(&self, address: &str, file: File) -> Result<u64, ExchangeError> {
+    /// As [`Self::put_file`]. `watch` may have seen all of the file nevertheless.
+    pub async fn put_open_file(
+        &self,
+        address: &str,
+        file: File,
+        watch: impl FnMut(&[u8]) + Send + 'static,
+    ) -> Result<u64, ExchangeError> {
         self.rules.check(address)?;
-        self.send_file(address, file, None, READING.to_owned())
+        self.send_file(address, file, None, READING.to_owned(), watch)
             .await
     }
 
@@ -151,7 +157,7 @@ impl ExchangeClient {
     ) -> Result<u64, ExchangeError> {
         self.rules.check(address)?;
         let part = Some(Part { offset, length });
-        self.send_file(address, file, part, READING.to_owned())
+        self.send_file(address, file, part, READING.to_owned(), |_| {})
             .await
     }
 
@@ -210,6 +216,7 @@ impl ExchangeClient {
         mut file: File,
         part: Option<Part>,
         reading: String,
+        watch: impl FnMut(&[u8]) + Send + 'static,
     ) -> Result<u64, ExchangeError> {
         let opened = disk::blocking(move || {
             file.seek(SeekFrom::Start(part.map_or(0, |part| part.offset)))?;
@@ -229,7 +236,7 @@ impl ExchangeClient {
             .map_err(|error| ExchangeError::local(reading.clone(), error))?;
         self.send(
             address,
-            Source::new(Reader::start(file, length), Some(length)),
+            Source::new(Reader::start_shown(file, length, watch), Some(length)),
             reading,
         )
         .await

@@ -47,9 +47,18 @@ pub(crate) struct Reader {
 impl Reader {
     /// Starts reading `length` bytes. If the file has fewer, the last item is an error.
     pub(crate) fn start(file: File, length: u64) -> Self {
+        Self::start_shown(file, length, |_| {})
+    }
+
+    /// The same; each buffer is shown to `watch` before it is given.
+    pub(crate) fn start_shown(
+        file: File,
+        length: u64,
+        watch: impl FnMut(&[u8]) + Send + 'static,
+    ) -> Self {
         let (sender, buffers) = mpsc::channel(QUEUED_BUFFERS);
         if length > 0 {
-            spawn_blocking(move || feed(file, length, &sender));
+            spawn_blocking(move || feed(file, length, &sender, watch));
         }
         Self { buffers }
     }
@@ -63,12 +72,20 @@ impl Stream for Reader {
     }
 }
 
-fn feed(mut file: File, length: u64, buffers: &mpsc::Sender<io::Result<Bytes>>) {
+fn feed(
+    mut file: File,
+    length: u64,
+    buffers: &mpsc::Sender<io::Result<Bytes>>,
+    mut watch: impl FnMut(&[u8]),
+) {
     let mut left = length;
     while left > 0 {
         let buffer = read_buffer(&mut file, left.min(BUFFER_BYTES));
         let failed = buffer.is_err();
-        left -= buffer.as_ref().map_or(0, |buffer| buffer.len() as u64);
+        if let Ok(buffer) = &buffer {
+            left -= buffer.len() as u64;
+            watch(buffer);
+        }
         if buffers.blocking_send(buffer).is_err() || failed {
             return;
         }

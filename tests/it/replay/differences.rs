@@ -125,6 +125,11 @@ pub(crate) const OF_PILLARS: &[Difference] = &[
         "the schema has a place for the checksum, and a client can tell whether it got what the pillar has",
     ),
     Difference {
+        in_conversations: &["corrupt-get-checksums-sha1"],
+        line: "file1-pillar +AlarmMessage CHECKSUM_ALARM",
+        reason: "bytes that are not the expected ones are noticed when they are read",
+    },
+    Difference {
         in_conversations: &["raw-identify-getchecksums-other"],
         line: "* IdentifyPillarsForGetChecksumsResponse -FileIDs/AllFileIDs=",
         reason: "the element's presence says everything, whatever its text; it is echoed as it is usually written",

@@ -76,7 +76,7 @@ fn names(response: &GetFileIdsFinalResponse) -> Vec<&str> {
     }
 }
 
-fn sums_of(response: &GetChecksumsFinalResponse) -> Vec<(&str, &HexBinary)> {
+pub(super) fn sums_of(response: &GetChecksumsFinalResponse) -> Vec<(&str, &HexBinary)> {
     match &response.resulting_checksums {
         Some(ResultingChecksums::Items(items)) => {
             let items = items.iter();

@@ -15,7 +15,7 @@ impl Site {
         }
     }
 
-    async fn status(&mut self) -> (StatusCode, String) {
+    pub(super) async fn status(&mut self) -> (StatusCode, String) {
         let request = self.status_request();
         let answers = self.ask(request).await;
         assert_eq!(codes(&answers), [ACCEPTED, COMPLETED], "{answers:?}");

@@ -1,6 +1,11 @@
 //! What is put can be got, unchanged.
 
-use std::{io, num::NonZeroU64, time::Duration};
+use std::{
+    io,
+    num::NonZeroU64,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
@@ -70,14 +75,29 @@ async fn an_open_file_is_sent_from_its_beginning() {
     let mut file = std::fs::File::open(&path).unwrap();
     io::copy(&mut file, &mut io::sink()).unwrap();
     let address = fixture.address();
-    assert_eq!(
-        fixture.client.put_open_file(&address, file).await.unwrap(),
-        5000
-    );
+    let sent = fixture.client.put_open_file(&address, file, |_| {});
+    assert_eq!(sent.await.unwrap(), 5000);
     assert_eq!(
         fetch(&fixture.client, &address).await.unwrap(),
         content(5000)
     );
+}
+
+#[tokio::test]
+async fn what_is_sent_of_an_open_file_is_shown_in_order() {
+    let fixture = Fixture::new().await;
+    let path = fixture.directory.path().join("open");
+    for length in [0, 700_000] {
+        std::fs::write(&path, content(length)).unwrap();
+        let file = std::fs::File::open(&path).unwrap();
+        let shown = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&shown);
+        let watch = move |bytes: &[u8]| seen.lock().unwrap().extend_from_slice(bytes);
+        let address = fixture.address();
+        let sent = fixture.client.put_open_file(&address, file, watch);
+        assert_eq!(sent.await.unwrap(), length as u64);
+        assert_eq!(*shown.lock().unwrap(), content(length));
+    }
 }
 
 #[tokio::test]
