@@ -4,8 +4,8 @@ use std::{future::Future, ops::Deref, path::Path, sync::Arc, time::Duration};
 
 use pillarbox_bus::{Bus, BusError};
 use pillarbox_client::{
-    Client, ClientError, ClientOptions, Event, Journal, JournalError, Outcome, Running, Telling,
-    passing_id, process_id,
+    Client, ClientError, ClientOptions, Concern, Event, EventKind, Journal, JournalError, Outcome,
+    Running, Telling, passing_id, process_id,
 };
 use pillarbox_exchange::ExchangeClient;
 use pillarbox_messages::{ComponentId, clock::SystemClock};
@@ -299,9 +299,7 @@ impl Session {
             tokio::select! {
                 event = running.next_event() => {
                     let Some(event) = event else { break };
-                    if self.verbose {
-                        say(&in_words(&event.to_string()));
-                    }
+                    tell(&event, self.verbose);
                     if handled.is_ok() {
                         handled = on_event(&event);
                         if handled.is_err() {
@@ -351,6 +349,23 @@ impl Session {
         self.client.close().await;
         // The command is over; a bus that is gone by now doesn't matter.
         let _ = self.bus.close().await;
+    }
+}
+
+/// Says what happens to whoever wants to know, and to everybody what is wrong and is said nowhere else.
+pub(crate) fn tell(event: &Event, verbose: bool) {
+    let grave = matches!(
+        event.kind,
+        EventKind::Warning {
+            concern: Concern::Comparison | Concern::Journal,
+            ..
+        }
+    );
+    match (&event.info, event.kind.contributor()) {
+        _ if verbose => say(&in_words(&event.to_string())),
+        (Some(info), Some(about)) if grave => say(&in_words(&format!("{about}: {info}"))),
+        (Some(info), None) if grave => say(&in_words(info)),
+        _ => {}
     }
 }
 

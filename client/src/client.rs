@@ -127,6 +127,37 @@ impl Client {
         cargo: Cargo,
         changes: bool,
     ) -> Result<Running, ClientError> {
+        let (conversation, arriving) = self.begin(procedure, terms, file, changes).await?;
+        let keeping = match self.keep(&conversation, changes, &cargo).await {
+            Ok(keeping) => keeping,
+            Err(error) => {
+                let correlation = conversation.context().correlation.clone();
+                self.shared.mediator.deregister(correlation).await;
+                return Err(error);
+            }
+        };
+        Ok(self.launch(conversation, cargo, keeping, Beginning::New, arriving))
+    }
+
+    /// Starts a conversation that serves another one, and of which nothing is kept.
+    pub(crate) async fn start_aside<P: Procedure>(
+        &self,
+        procedure: P,
+        terms: Terms,
+        file: Option<FileId>,
+    ) -> Result<Running, ClientError> {
+        let (conversation, arriving) = self.begin(procedure, terms, file, false).await?;
+        Ok(self.launch(conversation, Cargo::Nothing, None, Beginning::New, arriving))
+    }
+
+    /// A conversation whose answers come here from now on.
+    async fn begin<P: Procedure>(
+        &self,
+        procedure: P,
+        terms: Terms,
+        file: Option<FileId>,
+        changes: bool,
+    ) -> Result<(Conversation<P>, mpsc::Receiver<Arrived>), ClientError> {
         if self.shared.cancel.is_cancelled() {
             return Err(ClientError::Closed);
         }
@@ -138,16 +169,7 @@ impl Client {
         let context = self.context(terms, file);
         let (registration, arriving) = Registration::new(&context, changes);
         self.shared.mediator.register(registration).await?;
-        let conversation = Conversation::new(context, procedure);
-        let keeping = match self.keep(&conversation, changes, &cargo).await {
-            Ok(keeping) => keeping,
-            Err(error) => {
-                let correlation = conversation.context().correlation.clone();
-                self.shared.mediator.deregister(correlation).await;
-                return Err(error);
-            }
-        };
-        Ok(self.launch(conversation, cargo, keeping, Beginning::New, arriving))
+        Ok((Conversation::new(context, procedure), arriving))
     }
 
     /// Writes down that a conversation begins, if that is done at all.
@@ -200,6 +222,7 @@ impl Client {
         );
         let meter = Meter::default();
         let surroundings = Surroundings {
+            client: self.clone(),
             component: self.shared.component.clone(),
             exchange: self.shared.exchange.clone(),
             mediator: self.shared.mediator.clone(),

@@ -18,7 +18,7 @@ use pillarbox_messages::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Completed, ComponentFailure, Event, EventKind};
+use crate::event::{Completed, ComponentFailure, Concern, Event, EventKind};
 
 pub mod delete_file;
 mod ending;
@@ -188,8 +188,8 @@ impl<P: Procedure> Conversation<P> {
                     &mut actions,
                 );
             }
-            (Phase::Performing(_), Input::DownloadFinished { size }) => {
-                self.download_finished(size, now_ms, &mut actions);
+            (Phase::Performing(_), Input::DownloadFinished { size, asked_for }) => {
+                self.download_finished(size, asked_for, now_ms, &mut actions);
             }
             (
                 Phase::Performing(_),
@@ -245,6 +245,7 @@ impl<P: Procedure> Conversation<P> {
             return self.emit(
                 EventKind::Warning {
                     contributor: Some(from),
+                    concern: Concern::Contributor,
                 },
                 Some(text),
                 out,
@@ -282,7 +283,11 @@ impl<P: Procedure> Conversation<P> {
         if let Some(from) = &from {
             self.unreadable.insert(from.clone(), text.clone());
         }
-        self.emit(EventKind::Warning { contributor: from }, Some(text), out);
+        let kind = EventKind::Warning {
+            contributor: from,
+            concern: Concern::Contributor,
+        };
+        self.emit(kind, Some(text), out);
     }
 
     /// Why a message does not concern this conversation, if it doesn't.

@@ -78,6 +78,8 @@ pub enum EventKind {
     Warning {
         /// Whom it is about, if anybody.
         contributor: Option<ComponentId>,
+        /// What it is about.
+        concern: Concern,
     },
     /// The last event of an operation that succeeded.
     Complete {
@@ -93,6 +95,17 @@ pub enum EventKind {
         /// Who failed and why.
         failures: Vec<ComponentFailure>,
     },
+}
+
+/// What a warning is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Concern {
+    /// What a contributor has sent. If it does harm, more is told of it.
+    Contributor,
+    /// The fetched bytes: they could not be compared with a checksum.
+    Comparison,
+    /// The journal: how the operation stands is not in it.
+    Journal,
 }
 
 /// A contributor's part that was done.
@@ -170,8 +183,8 @@ pub struct Deleted {
 pub struct Delivered {
     /// Its length in bytes.
     pub size: u64,
-    /// The pillar's checksum that the bytes were compared with; none if it told none in time, or none that can be
-    /// computed here: a warning came before then.
+    /// The checksum that the bytes were compared with, as the pillar told it or, if it did not, as others told it;
+    /// none if nobody told one that can be computed here: a warning came before then.
     pub checksum: Option<ChecksumData>,
 }
 
@@ -262,7 +275,7 @@ impl EventKind {
             | Self::Progress { contributor, .. }
             | Self::ComponentComplete { contributor, .. }
             | Self::ComponentFailed { contributor, .. } => Some(contributor),
-            Self::Warning { contributor } => contributor.as_ref(),
+            Self::Warning { contributor, .. } => contributor.as_ref(),
             _ => None,
         }
     }

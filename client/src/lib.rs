@@ -12,8 +12,8 @@
 //! * Nobody is asked to perform who did not say that it is ready, and everybody is asked where it said.
 //! * A file lies on the exchange only while a pillar may need it; none is left there.
 //! * A fetched file is at its target complete and compared with what the pillar told of it before its final
-//!   response, or not at all. If no checksum was told by then, or none that can be computed here, an event
-//!   [`EventKind::Warning`] says so.
+//!   response, or not at all. If no checksum was told by then, or none that can be computed here, the pillar is asked
+//!   for it, then the others; if nobody tells one, an event [`EventKind::Warning`] says so.
 //! * A named client with a journal: an operation whose first message has left ends, and its end is told, though the
 //!   process is killed at any moment, by the next one that resumes. What an answer says is on the disk before the
 //!   answer is acknowledged; a request is there before it leaves.
@@ -28,8 +28,10 @@
 //! * [`journal`]: what a named client has begun; [`resume`]: going on with it in another process
 //! * [`digests`] computes checksums
 //! * [`listing`]: putting together what several pillars list
+//! * `asking`: the checksum of a file that was delivered without one
 //! * `task`, `mediator`, `terms`, `cargo`, `source`, `transfer`, `meter`: the machines' surroundings
 
+mod asking;
 mod cargo;
 pub mod client;
 pub mod conversation;
@@ -57,8 +59,8 @@ pub use crate::{
     client::Client,
     error::ClientError,
     event::{
-        ChecksumPage, Completed, ComponentFailure, ComponentResult, Deleted, Delivered, Event,
-        EventKind, Outcome, Page, Replaced, Stored,
+        ChecksumPage, Completed, ComponentFailure, ComponentResult, Concern, Deleted, Delivered,
+        Event, EventKind, Outcome, Page, Replaced, Stored,
     },
     journal::{Journal, JournalError},
     meter::Transferred,

@@ -248,7 +248,7 @@ impl Client {
         Ok(offers.address_for(file.as_str()))
     }
 
-    fn terms(&self, collection: &CollectionId) -> Result<Terms, ClientError> {
+    pub(crate) fn terms(&self, collection: &CollectionId) -> Result<Terms, ClientError> {
         let sla = self.shared.sla.as_deref();
         let terms = Terms::of(self.repository(), collection, self.id(), sla)?;
         Ok(self.limited(terms))

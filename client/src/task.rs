@@ -21,7 +21,9 @@ use tracing::{debug, info, warn};
 pub(crate) use self::keeping::Keeping;
 use self::outbox::Outbox;
 use crate::{
+    asking::Asking,
     cargo::Cargo,
+    client::Client,
     conversation::{Action, Conversation, Expected, Input, Procedure},
     event::{Event, Outcome},
     mediator::{Arrived, Mediator, acknowledge},
@@ -42,6 +44,7 @@ const CLEANUP_TIME: Duration = Duration::from_secs(10);
 /// What a conversation's task works with.
 #[derive(Debug)]
 pub(crate) struct Surroundings {
+    pub(crate) client: Client,
     pub(crate) component: Component,
     pub(crate) exchange: ExchangeClient,
     pub(crate) mediator: Mediator,
@@ -316,7 +319,10 @@ impl<P: Procedure> ConversationTask<P> {
             Action::Emit(event) => self.emit(*event),
             Action::Examine => self.examine(),
             Action::OfferFile => self.offer(),
-            Action::Download { expected } => self.download(expected),
+            Action::Download {
+                contributor,
+                expected,
+            } => self.download(contributor, expected),
             Action::RemoveOffer => self.leftover = true,
             Action::Ignored { reason } => debug!(reason, "ignored"),
         }
@@ -441,7 +447,7 @@ impl<P: Procedure> ConversationTask<P> {
         });
     }
 
-    fn download(&mut self, expected: Expected) {
+    fn download(&mut self, contributor: ComponentId, expected: Expected) {
         let Cargo::Inbound { address, target } = &self.cargo else {
             let text = "there is no target".to_owned();
             return self.step(Input::DownloadFailed {
@@ -451,11 +457,19 @@ impl<P: Procedure> ConversationTask<P> {
         };
         let exchange = self.surroundings.exchange.clone();
         let address = address.clone();
-        let place = Place::new(target, &self.conversation.context().correlation);
+        let context = self.conversation.context();
+        let place = Place::new(target, &context.correlation);
+        let asking = Asking::new(
+            &self.surroundings.client,
+            context,
+            contributor,
+            expected.lacks_checksum(),
+        );
         let stop = self.stop.clone();
         let meter = self.surroundings.meter.clone();
         self.transfer.spawn(async move {
-            vec![transfer::fetch(exchange, address, place, expected, meter, stop).await]
+            let asked_for = stop.run_until_cancelled(asking.ask()).await.flatten();
+            vec![transfer::fetch(exchange, address, place, expected, asked_for, meter, stop).await]
         });
     }
 

@@ -1,5 +1,6 @@
 //! The client against stand-in pillars on a bus in this process, and the checks that need none.
 
+mod asking;
 mod cases;
 mod changes;
 mod operations;

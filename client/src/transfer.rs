@@ -13,7 +13,7 @@ use std::{
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use pillarbox_exchange::{Download, ExchangeClient, ExchangeError};
-use pillarbox_messages::{ChecksumSpec, CorrelationId, HexBinary};
+use pillarbox_messages::{ChecksumData, ChecksumSpec, CorrelationId, HexBinary};
 use thiserror::Error;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -75,15 +75,18 @@ pub(crate) async fn offer(
 }
 
 /// Fetches what lies at an address into a file beside the target, hashing it as it comes; once it is complete, is
-/// what the pillar said and is on the disk, it becomes the target. When stopped, it ends after cleaning up.
+/// what the pillar said and is on the disk, it becomes the target. A checksum that was asked for takes the place of
+/// what the pillar said of it. When stopped, it ends after cleaning up.
 pub(crate) async fn fetch(
     exchange: ExchangeClient,
     address: String,
     place: Place,
-    expected: Expected,
+    mut expected: Expected,
+    asked_for: Option<ChecksumData>,
     meter: Meter,
     stop: CancellationToken,
 ) -> Input {
+    expected.checksum = asked_for.clone().or(expected.checksum);
     let fetched = async {
         let opening = stop.run_until_cancelled(exchange.get(&address));
         let download = opening.await.ok_or(DownloadError::Ended)??;
@@ -91,7 +94,7 @@ pub(crate) async fn fetch(
         receive(download, place, expected, &meter, &stop).await
     };
     match fetched.await {
-        Ok(size) => Input::DownloadFinished { size },
+        Ok(size) => Input::DownloadFinished { size, asked_for },
         Err(error) => Input::DownloadFailed {
             another_may_help: error.another_may_help(),
             text: error.to_string(),

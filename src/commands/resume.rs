@@ -6,7 +6,7 @@ use tokio::task::JoinSet;
 use super::get_file::tell_stood_in_for;
 use crate::{
     args::ResumeArgs,
-    client_setup::{ClientSetup, Session, not_started},
+    client_setup::{ClientSetup, Session, not_started, tell},
     failure::Failure,
     json,
     output::{in_words, one_line, print, say},
@@ -104,9 +104,7 @@ async fn follow(resumed: Resumed, verbose: bool) -> Option<(Event, Telling)> {
     let mut running = resumed.running;
     let mut last = None;
     while let Some(event) = running.next_event().await {
-        if verbose {
-            say(&in_words(&event.to_string()));
-        }
+        tell(&event, verbose);
         last = Some(event);
     }
     let (_, telling) = running.outcome_to_tell().await;

@@ -6,10 +6,11 @@ use pillarbox_messages::{Destination, Message, PutFileRequest, ResponseCode};
 
 use crate::support::{
     noise,
-    peers::StandIn,
+    peers::{StandIn, is},
     process::Running,
     site::{Site, files_below},
     slow_exchange::SlowExchange,
+    whole::deliver,
 };
 
 /// A put to `odd`, whose identification names another destination than the settings, and to `spare`.
@@ -183,7 +184,7 @@ async fn a_get_interrupted_in_the_middle_leaves_no_piece_of_the_file() {
     let mut client = site.start_client("get-file", args);
     let identify = played.identify_request().await;
     played.accept_get(&identify).await;
-    played.complete_get().await;
+    played.complete_get(&content).await;
     let _stalled = exchange.stalled();
     client.interrupt();
     assert_eq!(client.wait().code(), Some(130), "{:?}", client.errors());
@@ -192,10 +193,40 @@ async fn a_get_interrupted_in_the_middle_leaves_no_piece_of_the_file() {
     let mut client = site.start_client("get-file", args);
     let identify = played.identify_request().await;
     played.accept_get(&identify).await;
-    played.complete_get().await;
+    played.complete_get(&content).await;
     client.wait_for_success();
     assert_eq!(files_below(&target), [target.join("a.bin")]);
     assert!(fs::read(target.join("a.bin")).unwrap() == content);
+}
+
+/// A pillar that delivers without a checksum, as those of the Java system do, and tells none when asked.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_file_that_nobody_tells_the_checksum_of_is_fetched_and_told_of() {
+    let site = Site::with_timeouts(&["played"], "1s", "2s");
+    let _hub = site.start("hub");
+    let mut played = StandIn::join(&site, "played").await;
+    let mut client = site.start_client("get-file", ["-i", "a.bin", "-l", "copy"]);
+    let identify = played.identify_request().await;
+    played.accept_get(&identify).await;
+    let request = played.get_request().await;
+    deliver(site.exchange_port, &request.file_address, b"hello");
+    played.end_get(request).await;
+    let asked = played.identify_request().await;
+    assert!(is(
+        &asked,
+        "IdentifyPillarsForGetChecksumsRequest",
+        asked.header().from.as_str()
+    ));
+    assert_eq!(asked.file_id().unwrap().as_str(), "a.bin");
+    client.wait_for_success();
+    assert_eq!(
+        client.errors(),
+        [
+            "played: the file was not compared: the pillar told no checksum with it, and nobody told another one when \
+          asked"
+        ]
+    );
+    assert_eq!(fs::read(site.path().join("copy")).unwrap(), b"hello");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

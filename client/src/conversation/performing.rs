@@ -1,13 +1,13 @@
 //! The performing phase: the contributors do their parts.
 
-use pillarbox_messages::{ComponentId, Message, ResponseCode};
+use pillarbox_messages::{ChecksumData, ComponentId, Message, ResponseCode};
 
 use super::{
     Action, Actions, Conversation, Expected, Performing, Phase, Procedure, deadline, ignored,
     is_progress,
     procedure::{Completion, Failing},
 };
-use crate::event::{ComponentFailure, ComponentResult, Delivered, EventKind};
+use crate::event::{ComponentFailure, ComponentResult, Concern, Delivered, EventKind};
 
 impl<P: Procedure> Conversation<P> {
     /// Asks the chosen contributors.
@@ -161,6 +161,7 @@ impl<P: Procedure> Conversation<P> {
                 self.emit(
                     EventKind::Warning {
                         contributor: Some(from.clone()),
+                        concern: Concern::Contributor,
                     },
                     Some(text),
                     out,
@@ -234,8 +235,12 @@ impl<P: Procedure> Conversation<P> {
         if let Phase::Performing(state) = &mut self.phase {
             state.fetching = Some((from.clone(), expected.clone()));
         }
+        let contributor = from.clone();
         self.renew(from, now_ms, out);
-        out.push(Action::Download { expected });
+        out.push(Action::Download {
+            contributor,
+            expected,
+        });
     }
 
     /// Gives a contributor its full time again.
@@ -249,13 +254,23 @@ impl<P: Procedure> Conversation<P> {
         self.set_timer(next, out);
     }
 
-    pub(super) fn download_finished(&mut self, size: u64, now_ms: i64, out: &mut Actions) {
-        let Some((from, expected)) = self.take_fetching() else {
+    pub(super) fn download_finished(
+        &mut self,
+        size: u64,
+        asked_for: Option<ChecksumData>,
+        now_ms: i64,
+        out: &mut Actions,
+    ) {
+        let Some((from, mut expected)) = self.take_fetching() else {
             return ignored("nothing is being fetched", out);
         };
+        expected.checksum = asked_for.or(expected.checksum);
         if let Some(text) = expected.gap() {
-            let contributor = Some(from.clone());
-            self.emit(EventKind::Warning { contributor }, Some(text), out);
+            let kind = EventKind::Warning {
+                contributor: Some(from.clone()),
+                concern: Concern::Comparison,
+            };
+            self.emit(kind, Some(text), out);
         }
         let result = ComponentResult::Delivered(Delivered {
             size,

@@ -7,7 +7,7 @@ use super::{
     get_file::GetFileProcedure, new_file::NewFile, put_file::PutFileProcedure,
     replace_file::ReplaceFileProcedure,
 };
-use crate::event::EventKind;
+use crate::event::{Concern, EventKind};
 
 /// A conversation that another process can take up, as it is written down.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -103,20 +103,23 @@ impl<P: Procedure> Conversation<P> {
             *until = (*until).min(latest).max(earliest);
         }
         let next = state.next_deadline();
-        let expected = state
-            .fetching
-            .as_ref()
-            .map(|(_, expected)| expected.clone());
+        let fetching = state.fetching.clone();
         self.set_timer(next, out);
-        if let Some(expected) = expected {
-            out.push(Action::Download { expected });
+        if let Some((contributor, expected)) = fetching {
+            out.push(Action::Download {
+                contributor,
+                expected,
+            });
         }
     }
 
     /// Should the process be killed now, the next one goes on from what was written down before.
     pub(super) fn not_kept(&self, text: &str, out: &mut Actions) {
         let text = format!("how the operation stands could not be written down: {text}");
-        let kind = EventKind::Warning { contributor: None };
+        let kind = EventKind::Warning {
+            contributor: None,
+            concern: Concern::Journal,
+        };
         self.emit(kind, Some(text), out);
     }
 

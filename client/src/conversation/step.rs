@@ -81,6 +81,8 @@ pub enum Input {
     DownloadFinished {
         /// Its length in bytes.
         size: u64,
+        /// The checksum that it was compared with, if that had to be asked for.
+        asked_for: Option<ChecksumData>,
     },
     /// The file could not be fetched.
     DownloadFailed {
@@ -143,8 +145,11 @@ pub enum Action {
     OfferFile,
     /// Remove from the exchange what this conversation has, or might have, laid there. Nothing is awaited.
     RemoveOffer,
-    /// Fetch the file from the exchange and say [`Input::DownloadFinished`] or [`Input::DownloadFailed`].
+    /// Fetch the file from the exchange and say [`Input::DownloadFinished`] or [`Input::DownloadFailed`]. If nothing
+    /// that was told of a whole file can be compared with its bytes, ask for its checksum before.
     Download {
+        /// Who has delivered it.
+        contributor: ComponentId,
         /// What the pillar told of the file.
         expected: Expected,
     },
@@ -190,6 +195,11 @@ impl Expected {
         checksum.filter(|told| Hasher::new(&told.checksum_spec).is_ok())
     }
 
+    /// Whether the file's checksum is missing that its bytes could be compared with.
+    pub(crate) fn lacks_checksum(&self) -> bool {
+        self.part.is_none() && self.comparable().is_none()
+    }
+
     /// What a file that was fetched with only this known could not be compared with, if so.
     pub(super) fn gap(&self) -> Option<String> {
         if self.comparable().is_some() {
@@ -209,9 +219,11 @@ impl Expected {
             None => "not compared",
         };
         let cause = match self.checksum {
-            Some(_) => "the checksum that the pillar told can't be computed here",
-            None => "the pillar's checksum did not come before its final response",
+            Some(_) => "the checksum that the pillar told with it can't be computed here",
+            None => "the pillar told no checksum with it",
         };
-        Some(format!("the file was {compared}: {cause}"))
+        Some(format!(
+            "the file was {compared}: {cause}, and nobody told another one when asked"
+        ))
     }
 }

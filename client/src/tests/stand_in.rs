@@ -48,6 +48,12 @@ pub(super) enum Temper {
     Boastful,
     /// Delivers other bytes than it has, and faster than anybody.
     Corrupt,
+    /// The same, without a checksum; it tells the right one when asked.
+    Careless,
+    /// Delivers without a checksum; it tells it when asked.
+    Reticent,
+    /// Delivers without a checksum, and tells none.
+    Secretive,
 }
 
 /// A pillar that keeps its files in memory.
@@ -172,7 +178,7 @@ impl StandIn {
                     None => ResponseCode::FileNotFoundFailure,
                 };
                 let time = match self.temper {
-                    Temper::Corrupt => TimeToDeliver::from_millis(1),
+                    Temper::Corrupt | Temper::Careless => TimeToDeliver::from_millis(1),
                     Temper::Slow => TimeToDeliver {
                         time_measure_unit: TimeMeasureUnit::Hours,
                         time_measure_value: 2,
@@ -250,10 +256,10 @@ impl StandIn {
             file_part: request.file_part.clone(),
             file_address: request.file_address.clone(),
             file_size: Some(bytes.len() as u64),
-            checksum_data_for_existing_file: Some(md5(&bytes)),
+            checksum_data_for_existing_file: Some(md5(&bytes)).filter(|_| !self.is_reserved()),
         };
         let mut sent = cut(&bytes, request.file_part.as_ref());
-        if self.temper == Temper::Corrupt {
+        if matches!(self.temper, Temper::Corrupt | Temper::Careless) {
             sent[0] ^= 1;
         }
         if self.temper != Temper::Boastful {
@@ -278,6 +284,14 @@ impl StandIn {
         }
         answers.push(done.into());
         answers
+    }
+
+    /// Whether it delivers files without their checksums.
+    const fn is_reserved(&self) -> bool {
+        matches!(
+            self.temper,
+            Temper::Careless | Temper::Reticent | Temper::Secretive
+        )
     }
 
     /// The files in the order of their ids, one second apart.

@@ -10,12 +10,15 @@ use super::{
     shape,
     stage::{Stage, in_recorded_words},
 };
+use crate::support::process::Running;
 
 #[test]
 fn our_commands_end_as_recorded() {
     let Some(mut captures) = capture::all("our_commands_end_as_recorded") else {
         return;
     };
+    let checksums = captures.iter().find(|it| it.name == "get-checksums-one");
+    let checksums = checksums.expect("it was recorded").clone();
     let only = std::env::var("PILLARBOX_TEST_REPLAY").ok();
     let mut stage = Stage::new();
     let mut judge = Judge::default();
@@ -28,7 +31,7 @@ fn our_commands_end_as_recorded() {
         let Some(run) = Run::of(capture) else {
             continue;
         };
-        let lines = play(&mut stage, capture, &run);
+        let lines = play(&mut stage, capture, &checksums, &run);
         let used = judge.judge(OF_CLIENT, &capture.name, &lines);
         println!(
             "{:34} {:6} {:6} {used:11}",
@@ -44,8 +47,8 @@ fn our_commands_end_as_recorded() {
 }
 
 /// Runs the command of a recorded conversation among its pillars, and gives what differs: its outcome, and what it
-/// asked.
-fn play(stage: &mut Stage, capture: &Capture, run: &Run) -> Vec<String> {
+/// asked. A delivered file's checksum is asked for and told as in another one.
+fn play(stage: &mut Stage, capture: &Capture, checksums: &Capture, run: &Run) -> Vec<String> {
     stage.forget();
     let arguments = with_our_addresses(stage, &run.arguments);
     // Where answers are missing, or all are, the command waits for them in vain.
@@ -61,6 +64,11 @@ fn play(stage: &mut Stage, capture: &Capture, run: &Run) -> Vec<String> {
         } else if message.kind != "AlarmMessage" {
             answer(stage, message, &requests);
         }
+    }
+    let mut further = Vec::new();
+    let delivers = |it: &Captured| it.kind == "GetFileFinalResponse" && is_complete(it);
+    if let Some(delivered) = capture.messages.iter().find(|it| delivers(it)) {
+        further = tell_checksum(stage, checksums, &delivered.from, &mut client);
     }
     let status = client.wait().code().expect("it ended by itself");
     let stdout: String = client
@@ -81,8 +89,36 @@ fn play(stage: &mut Stage, capture: &Capture, run: &Run) -> Vec<String> {
         &recorded,
         &asked.iter().collect::<Vec<_>>(),
     ));
+    differences.extend(further.iter().map(|kind| format!("client +{kind}")));
     differences.extend(stage.not_recorded(&mut client));
     differences
+}
+
+/// Plays what a pillar answered when it was asked for a file's checksum. Gives what it was asked.
+fn tell_checksum(
+    stage: &mut Stage,
+    recorded: &Capture,
+    pillar: &Sender,
+    client: &mut Running,
+) -> Vec<String> {
+    let identify = |it: &&Captured| it.kind.starts_with("Identify");
+    let (identifying, performing): (Vec<_>, Vec<_>) = recorded.messages.iter().partition(identify);
+    let mut asked = Vec::new();
+    for messages in [identifying, performing] {
+        let kind = messages.iter().find(|it| it.from == Sender::Client);
+        let kind = kind.expect("a request").kind.clone();
+        let request = stage.request(client, |ours| ours.kind == kind);
+        let request = request.expect("it is asked for the checksum");
+        for answer in messages.iter().filter(|it| it.from == *pillar) {
+            stage.answer(answer, &request);
+        }
+        asked.push(kind);
+    }
+    asked
+}
+
+fn is_complete(answer: &Captured) -> bool {
+    answer.text.contains("OPERATION_COMPLETED")
 }
 
 /// Plays an answer to the request that it answered, if that was made.
@@ -96,8 +132,7 @@ fn answer(stage: &mut Stage, answer: &Captured, requests: &[(&Captured, Captured
     let Some((_, request)) = asked else {
         return;
     };
-    let completed = answer.text.contains("OPERATION_COMPLETED");
-    if answer.kind == "GetFileFinalResponse" && completed {
+    if answer.kind == "GetFileFinalResponse" && is_complete(answer) {
         stage.deliver(request.element("FileAddress").expect("an address"), HELLO);
     }
     stage.answer(answer, request);

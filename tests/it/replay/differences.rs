@@ -246,6 +246,16 @@ pub(crate) const OF_CLIENT: &[Difference] = &[
         line: "client IdentifyPillarsForReplaceFileRequest +FileSize=20",
         reason: "the schema has a place for it, and a pillar without room for the file says so at once",
     },
+    Difference {
+        in_conversations: &["get-file", "get-file-pillar"],
+        line: "client +IdentifyPillarsForGetChecksumsRequest",
+        reason: "a file takes its place when it was compared with a checksum, and these pillars tell none with it",
+    },
+    Difference {
+        in_conversations: &["get-file", "get-file-pillar"],
+        line: "client +GetChecksumsRequest",
+        reason: "the same",
+    },
 ];
 
 const fn anywhere(line: &'static str, reason: &'static str) -> Difference {

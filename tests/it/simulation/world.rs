@@ -201,7 +201,7 @@ impl World {
             }),
             Action::OfferFile => self.offer(),
             Action::RemoveOffer => self.note_removed(),
-            Action::Download { expected } => self.download(&expected),
+            Action::Download { expected, .. } => self.download(&expected),
             Action::Ignored { reason } => self.note(&format!("ignored: {reason}")),
         }
     }
@@ -242,7 +242,10 @@ impl World {
             Ok(bytes) if !self.one_in(15) => {
                 let size = bytes.len() as u64;
                 self.fetched = Some(bytes);
-                Input::DownloadFinished { size }
+                Input::DownloadFinished {
+                    size,
+                    asked_for: None,
+                }
             }
             Ok(_) => failed("the connection broke"),
             Err(text) => failed(text),

@@ -6,7 +6,7 @@ use pillarbox_bus::{AckMode, Bus, ConnectOptions, Delivery, StompOptions, Subscr
 use pillarbox_component::{Component, ComponentOptions};
 use pillarbox_messages::{
     ChecksumData, CollectionId, ComponentId, CorrelationId, Destination, GetFileFinalResponse,
-    GetFileRequest, HexBinary, IdentifyPillarsForGetFileResponse,
+    GetFileProgressResponse, GetFileRequest, HexBinary, IdentifyPillarsForGetFileResponse,
     IdentifyPillarsForPutFileResponse, Message, PutFileFinalResponse, PutFileRequest, ResponseCode,
     ResponseInfo, TimeToDeliver, clock::SystemClock,
 };
@@ -234,9 +234,20 @@ impl StandIn {
         }
     }
 
-    /// Says that the file is at the address that the next get request names.
-    pub(crate) async fn complete_get(&mut self) {
+    /// Says that the file is at the address that the next get request names, and what its checksum is.
+    pub(crate) async fn complete_get(&mut self, content: &[u8]) {
         let request = self.get_request().await;
+        let progress = GetFileProgressResponse {
+            header: self.peer.component.response_header(&request.header),
+            response_info: ResponseInfo::new(ResponseCode::OperationAcceptedProgress, "at work"),
+            pillar_id: Some(self.peer.component.id().clone()),
+            file_id: request.file_id.clone(),
+            file_part: None,
+            file_address: request.file_address.clone(),
+            file_size: Some(content.len() as u64),
+            checksum_data_for_existing_file: Some(self.peer.checksum_data(content)),
+        };
+        self.peer.send(progress).await;
         self.end_get(request).await;
     }
 

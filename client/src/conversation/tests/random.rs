@@ -202,7 +202,10 @@ fn download_ended(random: &mut Random) -> Input {
             another_may_help,
             text,
         },
-        _ => Input::DownloadFinished { size: 20 },
+        _ => Input::DownloadFinished {
+            size: 20,
+            asked_for: None,
+        },
     }
 }
 

@@ -95,7 +95,10 @@ fn a_file_that_was_being_fetched_is_fetched_again() {
     assert_eq!(bench.downloads[0], bench.downloads[1]);
     bench.step(Input::Reconnected);
     assert!(bench.sent.is_empty(), "it has answered");
-    bench.step(Input::DownloadFinished { size: 5 });
+    bench.step(Input::DownloadFinished {
+        size: 5,
+        asked_for: None,
+    });
     assert_eq!(bench.last(), "COMPLETE");
 }
 

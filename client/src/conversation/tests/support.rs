@@ -85,7 +85,7 @@ impl<P: Procedure> Bench<P> {
                 Action::Examine => self.examined += 1,
                 Action::OfferFile => self.offered += 1,
                 Action::RemoveOffer => self.removed += 1,
-                Action::Download { expected } => self.downloads.push(expected),
+                Action::Download { expected, .. } => self.downloads.push(expected),
                 Action::Ignored { .. } => self.ignored += 1,
             }
         }

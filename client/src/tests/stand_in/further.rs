@@ -4,15 +4,17 @@ use std::num::NonZeroU64;
 
 use bytes::Bytes;
 use pillarbox_messages::{
-    AuditTrailEvent, ChecksumData, DeleteFileFinalResponse, DeleteFileRequest, FileAction, FileId,
-    GetAuditTrailsFinalResponse, GetAuditTrailsRequest, GetStatusFinalResponse,
+    AuditTrailEvent, ChecksumData, ChecksumDataItem, DeleteFileFinalResponse, DeleteFileRequest,
+    FileAction, FileId, FileIds, GetAuditTrailsFinalResponse, GetAuditTrailsRequest,
+    GetChecksumsFinalResponse, GetChecksumsRequest, GetStatusFinalResponse,
     IdentifyContributorsForGetAuditTrailsResponse, IdentifyContributorsForGetStatusResponse,
-    IdentifyPillarsForDeleteFileResponse, IdentifyPillarsForReplaceFileResponse, Message,
-    ReplaceFileFinalResponse, ReplaceFileProgressResponse, ReplaceFileRequest, ResponseCode,
-    ResultingAuditTrails, ResultingStatus, StatusCode, StatusInfo, Timestamp,
+    IdentifyPillarsForDeleteFileResponse, IdentifyPillarsForGetChecksumsResponse,
+    IdentifyPillarsForReplaceFileResponse, Message, ReplaceFileFinalResponse,
+    ReplaceFileProgressResponse, ReplaceFileRequest, ResponseCode, ResultingAuditTrails,
+    ResultingChecksums, ResultingStatus, StatusCode, StatusInfo, Timestamp,
 };
 
-use super::{StandIn, info, md5};
+use super::{StandIn, Temper, info, md5};
 
 impl StandIn {
     pub(super) async fn further_answers(&self, request: Message) -> Vec<Message> {
@@ -58,6 +60,23 @@ impl StandIn {
                 }
                 .into()
             }
+            Message::IdentifyPillarsForGetChecksumsRequest(request) => {
+                let code = match self.temper {
+                    Temper::Secretive => ResponseCode::Failure,
+                    _ => ResponseCode::IdentificationPositive,
+                };
+                IdentifyPillarsForGetChecksumsResponse {
+                    header: self.component.response_header(&request.header),
+                    response_info: info(code),
+                    file_ids: request.file_ids,
+                    checksum_request_for_existing_file: request.checksum_request_for_existing_file,
+                    pillar_id: self.id().clone(),
+                    pillar_checksum_spec: None,
+                    time_to_deliver: None,
+                }
+                .into()
+            }
+            Message::GetChecksumsRequest(request) => self.sums(request),
             Message::GetStatusRequest(request) => GetStatusFinalResponse {
                 header: self.component.response_header(&request.header),
                 response_info: info(ResponseCode::OperationCompleted),
@@ -96,6 +115,27 @@ impl StandIn {
             checksum_data_for_existing_file: request
                 .checksum_request_for_existing_file
                 .map(|_| existing),
+        }
+        .into()
+    }
+
+    /// The default checksum of the one file that is asked for.
+    fn sums(&self, request: GetChecksumsRequest) -> Message {
+        let FileIds::File(file_id) = request.file_ids else {
+            panic!("no stand-in lists all files' checksums");
+        };
+        let sum = md5(&self.file(file_id.as_str()).unwrap());
+        GetChecksumsFinalResponse {
+            header: self.component.response_header(&request.header),
+            response_info: info(ResponseCode::OperationCompleted),
+            pillar_id: request.pillar_id,
+            checksum_request_for_existing_file: request.checksum_request_for_existing_file,
+            resulting_checksums: Some(ResultingChecksums::Items(vec![ChecksumDataItem {
+                file_id,
+                checksum_value: sum.checksum_value,
+                calculation_timestamp: sum.calculation_timestamp,
+            }])),
+            partial_result: None,
         }
         .into()
     }

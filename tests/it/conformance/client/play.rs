@@ -91,7 +91,10 @@ impl Play {
                 return;
             }
             ["offered"] => Input::OfferReady,
-            ["fetched"] => Input::DownloadFinished { size: 20 },
+            ["fetched"] => Input::DownloadFinished {
+                size: 20,
+                asked_for: None,
+            },
             ["wrong", "bytes"] => Input::DownloadFailed {
                 another_may_help: true,
                 text: "wrong bytes".to_owned(),
