@@ -167,7 +167,7 @@ impl ClientSetup {
         let no_bus = |error| no_bus(error, Some(written));
         let bus = self.route.connect(&id).map_err(no_bus)?;
         tokio::select! {
-            ready = bus.ready(BUS_PATIENCE) => ready.map_err(no_bus)?,
+            ready = bus.ready(self.route.patience()) => ready.map_err(no_bus)?,
             () = stop.asked() => return Err(Failure::interrupted()),
         }
         let client = Client::connect(ClientOptions {
@@ -448,7 +448,5 @@ fn no_bus(error: BusError, written: Option<&Origin>) -> Failure {
     }
 }
 
-/// How long a command waits for a bus that doesn't answer.
-const BUS_PATIENCE: Duration = Duration::from_secs(10);
 /// How often a terminal is told how far a transfer is.
 const TICK: Duration = Duration::from_millis(200);

@@ -49,6 +49,17 @@ impl Route {
         }
     }
 
+    /// How long a command waits for a bus that doesn't answer: so long that each address can be tried.
+    pub(crate) fn patience(&self) -> Duration {
+        match self {
+            Self::Here(_) => Duration::ZERO,
+            Self::There(options) => {
+                let count = u32::try_from(options.addresses.len()).unwrap_or(u32::MAX);
+                options.connect_timeout.saturating_mul(count)
+            }
+        }
+    }
+
     /// Connects and waits for the bus as long as it takes.
     ///
     /// # Errors
@@ -80,7 +91,9 @@ impl Route {
 
 /// Waits until the bus has let the component in, whatever it says meanwhile, unless that is for good.
 async fn wait_patiently(bus: &Bus, id: &ComponentId, notice: Duration) -> Result<(), BusError> {
-    while let Err(error) = bus.ready(notice).await {
+    let mut patience = notice.min(FIRST_NOTICE);
+    while let Err(error) = bus.ready(patience).await {
+        patience = notice;
         if matches!(
             *bus.state().borrow(),
             BusState::Failed(_) | BusState::Closed
@@ -113,6 +126,8 @@ fn addresses(url: &BusUrl) -> Vec<String> {
 /// How long the bus may take to notice that a process has ended, which its host tells at once.
 const FORMER_CONNECTION: Duration = Duration::from_secs(5);
 const BETWEEN_TRIES: Duration = Duration::from_millis(200);
+/// When a person is first told that a bus does not answer.
+const FIRST_NOTICE: Duration = Duration::from_secs(1);
 /// How often a person is told that the bus is still away.
 const NOTICE_INTERVAL: Duration = Duration::from_secs(10);
 

@@ -11,7 +11,7 @@ use std::{
 
 use futures_util::future::join_all;
 use pillarbox_bus::{AckMode, Bus, BusError, Delivery, SubscribeRequest, Subscription};
-use pillarbox_component::{MessageSecurity, reading::read_options};
+use pillarbox_component::{LinkMonitor, MessageSecurity, reading::read_options};
 use pillarbox_messages::{
     ComponentId, Destination, DestinationKind, ReadOptions, clock::SharedClock,
 };
@@ -75,21 +75,40 @@ impl AlarmService {
     pub async fn start(options: AlarmServiceOptions) -> Result<Self, AlarmServiceError> {
         let store = AlarmStore::open(&AlarmStore::path_in(&options.data))?;
         let mut subscriptions = Vec::new();
+        let link = LinkMonitor::new(
+            options.id.clone(),
+            &options.bus,
+            SharedClock::clone(&options.clock),
+        );
         for destination in options.repository.alarm_destinations() {
             let request = subscribe_request(&options, &destination);
-            let subscribed = options.bus.subscribe(request).await;
-            subscriptions.push(subscribed.map_err(|source| AlarmServiceError::Subscribe {
+            let subscribed = options.bus.subscribe(request.clone()).await;
+            let subscribed = subscribed.map_err(|source| AlarmServiceError::Subscribe {
                 destination,
                 source,
-            })?);
+            })?;
+            subscriptions.push((request, subscribed));
         }
         info!(id = %options.id, topics = subscriptions.len(), "alarm service started");
         let stop = CancellationToken::new();
         let (arrivals, queue) = mpsc::channel(QUEUE);
         let mut tasks: Vec<_> = subscriptions
             .into_iter()
-            .map(|it| tokio::spawn(pump(it, arrivals.clone(), stop.clone())))
+            .map(|(request, subscription)| {
+                let pump = Pump {
+                    request,
+                    bus: options.bus.clone(),
+                    link: link.clone(),
+                    arrivals: arrivals.clone(),
+                    stop: stop.clone(),
+                };
+                tokio::spawn(pump.run(subscription))
+            })
             .collect();
+        let following = stop.clone();
+        tasks.push(tokio::spawn(async move {
+            following.run_until_cancelled(link.follow()).await;
+        }));
         let keeper = Keeper {
             store: Arc::new(Mutex::new(store)),
             clock: options.clock,
@@ -136,33 +155,59 @@ fn subscribe_request(options: &AlarmServiceOptions, destination: &Destination) -
     }
 }
 
-/// Hands on what arrives, until told to stop or the subscription ends.
-async fn pump(
-    mut subscription: Subscription,
+/// Hands on what arrives at one alarm topic.
+struct Pump {
+    request: SubscribeRequest,
+    bus: Bus,
+    link: LinkMonitor,
     arrivals: mpsc::Sender<Delivery>,
     stop: CancellationToken,
-) {
-    loop {
-        let delivery = tokio::select! {
-            () = stop.cancelled() => break,
-            delivery = subscription.next() => delivery,
-        };
-        let Some(delivery) = delivery else {
-            if !stop.is_cancelled() {
-                error!("an alarm subscription has ended; its alarms wait on the bus for a restart");
+}
+
+impl Pump {
+    /// Until told to stop, or the bus is gone for good.
+    async fn run(self, mut subscription: Subscription) {
+        while self.hand_on(&mut subscription).await == Ended::ByTheBus {
+            let again = self.link.subscribe_again(&self.bus, &self.request);
+            match self.stop.run_until_cancelled(again).await {
+                Some(Some(again)) => subscription = again,
+                // The bus is gone; its alarms wait there.
+                Some(None) => return,
+                None => break,
             }
-            return;
-        };
-        tokio::select! {
-            () = stop.cancelled() => break,
-            sent = arrivals.send(delivery) => if sent.is_err() { break },
+        }
+        // The keeper acknowledges what it has stored before its queue closes, which this sender holds open.
+        self.arrivals.closed().await;
+        if let Err(error) = subscription.unsubscribe().await {
+            debug!(%error, "unsubscribing from the alarm topic");
         }
     }
-    // The keeper acknowledges what it has stored before its queue closes, which this sender holds open.
-    arrivals.closed().await;
-    if let Err(error) = subscription.unsubscribe().await {
-        debug!(%error, "unsubscribing from the alarm topic");
+
+    async fn hand_on(&self, subscription: &mut Subscription) -> Ended {
+        loop {
+            let delivery = tokio::select! {
+                () = self.stop.cancelled() => return Ended::ByUs,
+                delivery = subscription.next() => delivery,
+            };
+            let Some(delivery) = delivery else {
+                return match self.stop.is_cancelled() {
+                    true => Ended::ByUs,
+                    false => Ended::ByTheBus,
+                };
+            };
+            tokio::select! {
+                () = self.stop.cancelled() => return Ended::ByUs,
+                sent = self.arrivals.send(delivery) => if sent.is_err() { return Ended::ByUs },
+            }
+        }
     }
+}
+
+/// Why nothing more is handed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    ByUs,
+    ByTheBus,
 }
 
 /// The task that owns the database.

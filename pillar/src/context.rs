@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use pillarbox_component::{AlarmRequest, Asked, Component};
+use pillarbox_component::{AlarmRequest, Asked, Component, LinkMonitor};
 use pillarbox_exchange::ExchangeClient;
 use pillarbox_messages::{
     AlarmCode, ArchiveFileId, ChecksumData, ChecksumSpec, CollectionId, FileId, Header, Message,
@@ -37,6 +37,8 @@ pub(crate) struct Context {
     pub(crate) workers: Board,
     /// Which requests about no collection came where.
     pub(crate) asked: Asked,
+    /// What its bus connection has been through.
+    pub(crate) link: LinkMonitor,
 }
 
 impl Context {

@@ -3,6 +3,7 @@
 use std::{fmt, num::NonZeroU64, path::PathBuf, time::Duration};
 
 use pillarbox_bus::BusState;
+use pillarbox_component::LinkRecord;
 use pillarbox_messages::{CollectionId, ProtocolVersion, StatusCode, StatusInfo, Timestamp};
 
 use crate::{
@@ -15,7 +16,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Facts {
     now_ms: i64,
-    bus: BusState,
+    link: LinkRecord,
     directories: Vec<Directory>,
     /// The time of the oldest checksum of each collection that has files.
     oldest: Result<Vec<(CollectionId, i64)>, IndexError>,
@@ -37,10 +38,9 @@ pub(crate) struct Directory {
 
 /// Looks at everything that the pillar needs.
 pub(crate) async fn look(context: &Context) -> Facts {
-    let bus = context.component.bus().state().borrow().clone();
     Facts {
         now_ms: context.component.clock().now_ms(),
-        bus,
+        link: context.link.record(),
         directories: context.archive.directories().await,
         oldest: oldest(context).await,
         files: files(context).await,
@@ -95,12 +95,39 @@ impl Facts {
     }
 
     fn tell_bus(&self, report: &mut Report) {
-        match &self.bus {
-            BusState::Connected => report.say(StatusCode::Ok, "bus: connected"),
-            BusState::Connecting => report.say(StatusCode::Warning, "bus: not connected, trying"),
-            BusState::Failed(error) => report.say(StatusCode::Error, format!("bus: {error}")),
-            BusState::Closed => report.say(StatusCode::Error, "bus: closed"),
+        match (self.link.state(), self.link.away_since_ms()) {
+            (BusState::Failed(error), _) => {
+                report.say(StatusCode::Error, format!("bus: {error}"));
+            }
+            (BusState::Closed, _) => report.say(StatusCode::Error, "bus: closed"),
+            (BusState::Connecting, since_ms) => {
+                let since = since_ms.unwrap_or(self.now_ms);
+                let sentence = format!("bus: away since {}, trying", time(since));
+                report.say(StatusCode::Warning, sentence);
+            }
+            (BusState::Connected, _) => {
+                report.say(StatusCode::Ok, format!("bus: connected{}", self.outages()));
+            }
         }
+        for (destination, since_ms, because) in self.link.deaf() {
+            let since = time(since_ms);
+            let sentence = format!("bus: hears nothing at {destination} since {since}, {because}");
+            report.say(StatusCode::Error, sentence);
+        }
+    }
+
+    /// That the bus was away, since nobody could be told then.
+    fn outages(&self) -> String {
+        let Some(outage) = self.link.last_outage() else {
+            return String::new();
+        };
+        let (from, until) = (time(outage.from_ms), time(outage.until_ms));
+        let how_long = long(outage.duration());
+        let how_often = match self.link.outages() {
+            1 => String::new(),
+            times => format!(", the last of {times} times"),
+        };
+        format!(", was away from {from} to {until} ({how_long}){how_often}")
     }
 
     /// That the index can't be read has been told.
@@ -200,6 +227,10 @@ impl Report {
     }
 }
 
+fn time(ms: i64) -> Timestamp {
+    Timestamp::from_millis(ms)
+}
+
 /// A time of days, or of less, as people say it.
 fn long(time: Duration) -> String {
     let seconds = time.as_secs_f64();
@@ -222,12 +253,15 @@ const SECONDS_OF_A_DAY: f64 = 86_400.0;
 
 #[cfg(test)]
 mod tests {
+    use pillarbox_bus::BusError;
+    use pillarbox_messages::Destination;
+
     use super::*;
 
     fn facts() -> Facts {
         Facts {
             now_ms: 10 * 86_400_000,
-            bus: BusState::Connected,
+            link: LinkRecord::new(&BusState::Connected, 0),
             directories: vec![Directory {
                 path: "/archive/1".into(),
                 available: Ok(1_000),
@@ -253,6 +287,35 @@ mod tests {
             StatusCode::Ok,
             "; bus: connected; directory /archive/1: 1000 bytes",
         );
+    }
+
+    #[test]
+    fn a_bus_that_was_away_is_told_of_when_it_is_back() {
+        let mut facts = facts();
+        facts.link.observe(&BusState::Connecting, 1_000);
+        let words = "WARNING bus: away since 1970-01-01T00:00:01.000Z, trying; ";
+        assert_status(&facts, StatusCode::Warning, words);
+        facts.link.observe(&BusState::Connected, 3_500);
+        let words = "; bus: connected, was away from 1970-01-01T00:00:01.000Z to 1970-01-01T00:00:03.500Z (2.5 seconds); ";
+        assert_status(&facts, StatusCode::Ok, words);
+        facts.link.observe(&BusState::Connecting, 86_400_000);
+        facts.link.observe(&BusState::Connected, 3 * 86_400_000);
+        assert_status(&facts, StatusCode::Ok, "(2.0 days), the last of 2 times; ");
+        facts.link.observe(&BusState::Failed(BusError::Closed), 5);
+        assert_status(
+            &facts,
+            StatusCode::Error,
+            "ERROR bus: the bus connection is closed",
+        );
+    }
+
+    #[test]
+    fn a_pillar_that_hears_nothing_somewhere_is_not_well() {
+        let mut facts = facts();
+        let topic = Destination::topic("books");
+        facts.link.is_deaf(&topic, &BusError::Closed, 1_000);
+        let words = "bus: connected; ERROR bus: hears nothing at topic://books since 1970-01-01T00:00:01.000Z, ";
+        assert_status(&facts, StatusCode::Error, words);
     }
 
     #[test]
@@ -305,7 +368,7 @@ mod tests {
         facts.oldest = Err(IndexError::Closed);
         facts.directories[0].available = Ok(1);
         assert_status(&facts, StatusCode::Error, "ERROR index: ");
-        facts.bus = BusState::Connecting;
+        facts.link.observe(&BusState::Connecting, 0);
         assert_status(&facts, StatusCode::Error, "WARNING bus: ");
     }
 }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use pillarbox_bus::{AckMode, Bus, BusError, SubscribeRequest};
-use pillarbox_component::{AlarmRequest, Asked, Component, ComponentOptions};
+use pillarbox_component::{AlarmRequest, Asked, Component, ComponentOptions, LinkMonitor};
 use pillarbox_exchange::ExchangeClient;
 use pillarbox_messages::{
     AlarmCode, CollectionId, ComponentId, Destination, FileId, clock::SharedClock,
@@ -179,6 +179,10 @@ impl Pillar {
             let subscription = bus.subscribe(request.clone()).await.map_err(failed)?;
             pillar.tasks.spawn(pillar.intake(request).run(subscription));
         }
+        let link = pillar.context.link.clone();
+        let stop = pillar.stop.clone();
+        let following = async move { stop.run_until_cancelled(link.follow()).await };
+        pillar.tasks.spawn(following);
         pillar.start_background();
         info!(pillar = id.as_str(), "pillar ready");
         Ok(pillar)
@@ -298,6 +302,7 @@ pub(crate) fn open(options: PillarOptions) -> Result<Context, PillarError> {
             settings.alarm_level,
         )
     });
+    let link = LinkMonitor::new(id.clone(), component.bus(), SharedClock::clone(&clock));
     if component.collections().is_empty() {
         return Err(PillarError::NoCollection(id));
     }
@@ -340,6 +345,7 @@ pub(crate) fn open(options: PillarOptions) -> Result<Context, PillarError> {
         unexplored,
         workers: Board::default(),
         asked: Asked::default(),
+        link,
     })
 }
 

@@ -6,7 +6,7 @@ use pillarbox_bus::{Delivery, SubscribeRequest, Subscription};
 use pillarbox_component::{KeyedWorkers, Received, dispatch::WorkerLimits, incoming};
 use pillarbox_messages::{CollectionId, ComponentId, CorrelationId, FileId, Message, Operation};
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument as _, debug, error, info_span, warn};
+use tracing::{Instrument as _, debug, info_span};
 
 use super::serving::{acknowledge, serve};
 use crate::context::Context;
@@ -91,7 +91,7 @@ impl Intake {
         while self.take_all(&mut subscription).await == Ended::ByTheBus {
             match self.subscribe_again().await {
                 Some(again) => subscription = again,
-                None => return,
+                None => break,
             }
         }
         // The bus connection is closed after the workers are done; the subscription must live until then, since
@@ -115,18 +115,9 @@ impl Intake {
 
     /// The bus ends a subscription that does not keep up. The pillar must not be deaf from then on.
     async fn subscribe_again(&self) -> Option<Subscription> {
-        let (pillar, destination) = (self.context.component.id(), &self.request.destination);
         let bus = self.context.component.bus();
-        match bus.subscribe(self.request.clone()).await {
-            Ok(subscription) => {
-                warn!(pillar = pillar.as_str(), %destination, "subscribed again after the bus had ended it");
-                Some(subscription)
-            }
-            Err(error) => {
-                error!(pillar = pillar.as_str(), %destination, %error, "the pillar hears nothing more");
-                None
-            }
-        }
+        let again = self.context.link.subscribe_again(bus, &self.request);
+        self.stop.run_until_cancelled(again).await.flatten()
     }
 
     async fn take(&self, delivery: Delivery) {

@@ -3,7 +3,7 @@
 //! Owns: the one place where message text is signed and verified ([`security`]); how a message becomes a
 //! bus message and how it is delivered ([`outgoing`]); everything that is checked before a handler sees a
 //! message ([`incoming`], [`reading`]); one-at-a-time-per-key dispatch ([`dispatch`]); the table of failures and the one
-//! function that raises an alarm ([`alarms`]); and [`Component`], which ties them to an identity.
+//! function that raises an alarm ([`alarms`]); the record of the bus connection ([`link`]); and [`Component`], which ties them to an identity.
 //!
 //! Refuses: to know any operation. What a request means is the handler's business.
 //!
@@ -18,6 +18,7 @@ pub mod asked;
 pub mod component;
 pub mod dispatch;
 pub mod incoming;
+pub mod link;
 pub mod modified_utf8;
 pub mod outgoing;
 pub mod reading;
@@ -31,6 +32,7 @@ pub use crate::{
     component::{Component, ComponentOptions},
     dispatch::KeyedWorkers,
     incoming::{Received, Refusal},
+    link::{LinkMonitor, LinkRecord, Outage},
     outgoing::{DeliveryOptions, delivery_for},
     rejection::{Rejection, RejectionReason},
     security::MessageSecurity,

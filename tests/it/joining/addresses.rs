@@ -10,7 +10,7 @@ use crate::support::{
 const USAGE: i32 = 1;
 
 /// Gives a part of the site another bus address.
-fn with_bus(site: &Site, part: &str, url: &str) {
+pub(super) fn with_bus(site: &Site, part: &str, url: &str) {
     let file = site.part(part).join("repository.toml");
     let text = fs::read_to_string(&file).expect("can be read");
     let own = format!("url = \"stomp://127.0.0.1:{}\"", site.bus_port);

@@ -222,13 +222,25 @@ impl Client {
             Ok(Ok(BusState::Connected)) => Ok(()),
             Ok(Ok(BusState::Failed(error))) => Err(error),
             Ok(_) => Err(BusError::Closed),
-            Err(_) => Err(self
-                .trouble
-                .last()
-                .unwrap_or_else(|| BusError::Unreachable {
-                    address: self.options.addresses.join(", "),
-                    reason: format!("no answer within {} ms", deadline.as_millis()),
-                })),
+            Err(_) => Err(self.unreachable(deadline)),
+        }
+    }
+
+    /// Why there was no connection for so long: the last reason, and every address.
+    fn unreachable(&self, deadline: Duration) -> BusError {
+        let all = self.options.addresses.join(", ");
+        match self.trouble.last() {
+            Some(BusError::Unreachable { address, reason }) if address != all => {
+                BusError::Unreachable {
+                    reason: format!("at {address}, {reason}"),
+                    address: all,
+                }
+            }
+            Some(error) => error,
+            None => BusError::Unreachable {
+                address: all,
+                reason: format!("no answer within {} ms", deadline.as_millis()),
+            },
         }
     }
 
