@@ -110,7 +110,7 @@ pub enum BusError {
         reason: String,
     },
     /// Refused for any other reason.
-    #[error("{name}: {detail}")]
+    #[error("{}", refused(name, detail))]
     Refused {
         /// The short name of the reason, as in [`BusError::name`].
         name: String,
@@ -120,6 +120,14 @@ pub enum BusError {
     /// The connection or the bus is closed.
     #[error("the bus connection is closed")]
     Closed,
+}
+
+/// Some brokers say the same twice.
+fn refused(name: &str, detail: &str) -> String {
+    match detail.starts_with(name) {
+        true => detail.to_owned(),
+        false => format!("{name}: {detail}"),
+    }
 }
 
 impl BusError {
@@ -161,5 +169,21 @@ impl BusError {
             Self::Unreachable { .. } => "UNREACHABLE",
             Self::Closed => "CLOSED",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_broker_says_twice_is_told_once() {
+        let said = |name: &str, detail: &str| {
+            let (name, detail) = (name.to_owned(), detail.to_owned());
+            BusError::Refused { name, detail }.to_string()
+        };
+        assert_eq!(said("INVALID", "no such thing"), "INVALID: no such thing");
+        let wrong = "User name [kim] or password is invalid.";
+        assert_eq!(said(wrong, wrong), wrong);
     }
 }
