@@ -1,7 +1,7 @@
 //! What `-C`, `-R` and `-S` mean: the same as to the Java clients, with mistakes found before anything is sent.
 
 use pillarbox_client::digests::{length, plain_spec};
-use pillarbox_messages::{ChecksumSpec, ChecksumType, HexBinary};
+use pillarbox_messages::{ChecksumSpec, ChecksumType, HexBinary, wording::with_article};
 
 use crate::{args::operations::ChecksumArgs, failure::Failure, output::say};
 
@@ -92,7 +92,8 @@ pub(crate) fn value(
     let given = value.as_bytes().len();
     if expected.is_some_and(|expected| expected != given) {
         return Err(Failure::usage(format!(
-            "{option} '{text}': a {checksum_type} checksum has {} hex digits, this has {}",
+            "{option} '{text}': {} checksum has {} hex digits, this has {}",
+            with_article(checksum_type),
             expected.unwrap_or_default() * 2,
             given * 2
         )));

@@ -8,7 +8,7 @@ use pillarbox_client::{
     Running, Telling, passing_id, process_id,
 };
 use pillarbox_exchange::ExchangeClient;
-use pillarbox_messages::{ComponentId, clock::SystemClock};
+use pillarbox_messages::{ComponentId, clock::SystemClock, wording::count};
 use pillarbox_settings::{Node, Origin, Repository};
 use tokio::time::interval;
 
@@ -246,7 +246,7 @@ impl Session {
         start: impl Future<Output = Result<Running, ClientError>>,
         on_event: impl FnMut(&Event) -> Result<(), Failure>,
     ) -> Result<Followed, Failure> {
-        self.drive(start, on_event, None).await
+        self.drive(Box::pin(start), on_event, None).await
     }
 
     /// The same for results that are printed as they come, below a heading: an operation that only asks ends when
@@ -279,7 +279,7 @@ impl Session {
             progress.set(event);
             Ok(())
         };
-        self.drive(start, told, Some(&progress)).await
+        self.drive(Box::pin(start), told, Some(&progress)).await
     }
 
     async fn drive(
@@ -408,12 +408,11 @@ pub(crate) fn not_started(error: ClientError) -> Failure {
 
 /// Tells what an earlier process of this client has left.
 fn tell_open(journal: &Journal) {
-    let operations = match journal.left_open() {
-        0 => return,
-        1 => "1 operation".to_owned(),
-        count => format!("{count} operations"),
-    };
-    let client = journal.client();
+    let open = journal.left_open();
+    if open == 0 {
+        return;
+    }
+    let (operations, client) = (count(open, "operation"), journal.client());
     say(&format!(
         "{operations} of an earlier process of '{client}' not ended yet; run 'pillarbox resume'"
     ));

@@ -16,12 +16,24 @@ pub(crate) const CHECKSUMS_OF_ALL: &str = "Checksum: \tCount: \tFileID:\n";
 /// `get-checksums` of one file: heading.
 pub(crate) const CHECKSUMS_OF_ONE: &str = "Count: \tChecksum: \tPillars: \tFileID: \n";
 
-/// `get-file-ids`: how many pillars have the file, and its size if they agree on one.
-pub(crate) fn file_ids(entry: &Entry<Option<u64>>) -> String {
+/// Whether the pillars that told a size told the same.
+pub(crate) fn sizes_agree(entry: &Entry<Option<u64>>) -> bool {
     let mut known = entry.values.values().flatten();
-    let size = match known.next() {
+    known
+        .next()
+        .is_none_or(|first| known.all(|other| other == first))
+}
+
+/// Whether the pillars that have the file told one checksum.
+pub(crate) fn checksums_agree(entry: &Entry<HexBinary>) -> bool {
+    by_value(entry).len() <= 1
+}
+
+/// `get-file-ids`: how many pillars have the file, and its size if they agree on one.
+pub(crate) fn file_ids(entry: &Entry<Option<u64>>, _asked: usize) -> String {
+    let size = match entry.values.values().flatten().next() {
         None => "???".to_owned(),
-        Some(first) if known.all(|other| other == first) => first.to_string(),
+        Some(size) if sizes_agree(entry) => size.to_string(),
         Some(_) => "disagreed".to_owned(),
     };
     let file = one_line(&entry.file);
@@ -29,7 +41,7 @@ pub(crate) fn file_ids(entry: &Entry<Option<u64>>) -> String {
 }
 
 /// `get-checksums` of all files: the checksum that all have, or `disagreed`.
-pub(crate) fn checksums_of_all(entry: &Entry<HexBinary>) -> String {
+pub(crate) fn checksums_of_all(entry: &Entry<HexBinary>, _asked: usize) -> String {
     let checksum = match by_value(entry).as_slice() {
         [(value, _)] => value.to_string(),
         _ => "disagreed".to_owned(),
@@ -38,10 +50,10 @@ pub(crate) fn checksums_of_all(entry: &Entry<HexBinary>) -> String {
     format!("{checksum} \t{} \t{file}\n", entry.values.len())
 }
 
-/// `get-checksums` of one file: one row if all that answered agree, else one per distinct checksum.
-pub(crate) fn checksums_of_one(entry: &Entry<HexBinary>) -> String {
+/// `get-checksums` of one file: one row per distinct checksum, for `All` if all that were asked have told that one.
+pub(crate) fn checksums_of_one(entry: &Entry<HexBinary>, asked: usize) -> String {
     let distinct = by_value(entry);
-    let agreed = distinct.len() == 1;
+    let agreed = all_agree(entry, asked);
     let file = one_line(&entry.file);
     let row = |(value, pillars): (&HexBinary, Vec<&str>)| {
         let who = if agreed {
@@ -52,6 +64,11 @@ pub(crate) fn checksums_of_one(entry: &Entry<HexBinary>) -> String {
         format!("{} \t{value} \t{who} \t{file}\n", pillars.len())
     };
     distinct.into_iter().map(row).collect()
+}
+
+/// Whether all pillars that were asked have told one checksum.
+fn all_agree(entry: &Entry<HexBinary>, asked: usize) -> bool {
+    entry.values.len() == asked && checksums_agree(entry)
 }
 
 /// The distinct checksums of one file with the pillars that have them, most pillars first.
@@ -76,7 +93,7 @@ struct FileIdsLine<'a> {
 }
 
 /// `get-file-ids --json`: one object on a line.
-pub(crate) fn file_ids_json(entry: &Entry<Option<u64>>) -> String {
+pub(crate) fn file_ids_json(entry: &Entry<Option<u64>>, _asked: usize) -> String {
     line(&FileIdsLine {
         file_id: entry.file.as_str(),
         count: entry.values.len(),
@@ -94,11 +111,11 @@ struct ChecksumsLine<'a> {
 }
 
 /// `get-checksums --json`: one object on a line.
-pub(crate) fn checksums_json(entry: &Entry<HexBinary>) -> String {
+pub(crate) fn checksums_json(entry: &Entry<HexBinary>, asked: usize) -> String {
     line(&ChecksumsLine {
         file_id: entry.file.as_str(),
         count: entry.values.len(),
-        agreed: by_value(entry).len() == 1,
+        agreed: all_agree(entry, asked),
         checksums: by_pillar(&entry.values, ToString::to_string),
     })
 }
@@ -132,23 +149,23 @@ mod tests {
     #[test]
     fn sizes() {
         assert_eq!(
-            file_ids(&entry([("p1", Some(20)), ("p2", Some(20))])),
+            file_ids(&entry([("p1", Some(20)), ("p2", Some(20))]), 2),
             "2 \t20 \tf\n"
         );
         assert_eq!(
-            file_ids(&entry([("p1", Some(1)), ("p2", Some(2))])),
+            file_ids(&entry([("p1", Some(1)), ("p2", Some(2))]), 2),
             "2 \tdisagreed \tf\n"
         );
-        assert_eq!(file_ids(&entry([("p1", None)])), "1 \t??? \tf\n");
+        assert_eq!(file_ids(&entry([("p1", None)]), 1), "1 \t??? \tf\n");
         let mut hostile = entry([("p1", Some(1))]);
         hostile.file = "a  b\n9 \t9 \tc\u{9b}".into();
         assert_eq!(
-            file_ids(&hostile),
+            file_ids(&hostile, 1),
             "1 \t1 \ta  b\\n9 \\t9 \\tc\\u{9b}\n",
             "a pillar makes no rows of its own"
         );
         assert_eq!(
-            file_ids_json(&entry([("p1", Some(20)), ("p2", None)])),
+            file_ids_json(&entry([("p1", Some(20)), ("p2", None)]), 2),
             "{\"file_id\":\"f\",\"count\":2,\"sizes\":{\"p1\":20,\"p2\":null}}\n"
         );
     }
@@ -157,16 +174,21 @@ mod tests {
     fn checksums() {
         let split = entry([("p1", hex("aa")), ("p2", hex("bb")), ("p3", hex("AA"))]);
         assert_eq!(
-            checksums_of_one(&split),
+            checksums_of_one(&split, 3),
             "2 \taa \t[p1, p3] \tf\n1 \tbb \t[p2] \tf\n"
         );
-        assert_eq!(checksums_of_all(&split), "disagreed \t3 \tf\n");
+        assert_eq!(checksums_of_all(&split, 3), "disagreed \t3 \tf\n");
         let agreed = entry([("p1", hex("aa")), ("p2", hex("aa"))]);
-        assert_eq!(checksums_of_one(&agreed), "2 \taa \tAll \tf\n");
-        assert_eq!(checksums_of_all(&agreed), "aa \t2 \tf\n");
+        assert_eq!(checksums_of_one(&agreed, 2), "2 \taa \tAll \tf\n");
+        assert_eq!(checksums_of_all(&agreed, 2), "aa \t2 \tf\n");
         assert_eq!(
-            checksums_json(&agreed),
+            checksums_json(&agreed, 2),
             "{\"file_id\":\"f\",\"count\":2,\"agreed\":true,\"checksums\":{\"p1\":\"aa\",\"p2\":\"aa\"}}\n"
         );
+        // A third one was asked, and has not told any.
+        assert_eq!(checksums_of_one(&agreed, 3), "2 \taa \t[p1, p2] \tf\n");
+        assert_eq!(checksums_of_all(&agreed, 3), "aa \t2 \tf\n");
+        let told = checksums_json(&agreed, 3);
+        assert!(told.contains("\"agreed\":false"), "{told}");
     }
 }

@@ -94,6 +94,8 @@ struct Identifying {
     outstanding: BTreeSet<ComponentId>,
     /// In the order of their answers.
     selected: Vec<ComponentId>,
+    /// Whether an answer has ended the operation: the others may only add theirs to why it fails.
+    doomed: bool,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

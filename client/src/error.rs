@@ -3,7 +3,7 @@
 use std::{io, path::PathBuf};
 
 use pillarbox_bus::BusError;
-use pillarbox_messages::{CollectionId, ComponentId, FileId, file_id::FileIdError};
+use pillarbox_messages::{CollectionId, ComponentId, FileId, file_id::FileIdError, wording::count};
 use thiserror::Error;
 
 use crate::{digests::UnknownChecksum, journal::JournalError};
@@ -63,7 +63,7 @@ pub enum ClientError {
         source: FileIdError,
     },
     /// A checksum's length does not fit its type.
-    #[error("the checksum has {actual} bytes; one of the type {checksum_type} has {expected}")]
+    #[error("the checksum has {}; one of the type {checksum_type} has {expected}", count(*.actual, "byte"))]
     ChecksumLength {
         /// The type's name.
         checksum_type: String,

@@ -281,6 +281,24 @@ impl EventKind {
     }
 }
 
+impl EventKind {
+    /// What stands between an event's name and its text, if anything does.
+    fn extra(&self) -> Option<String> {
+        match self {
+            Self::IdentifyTimeout { silent: ids }
+            | Self::IdentificationComplete { selected: ids }
+            | Self::RequestSent { contributors: ids } => Some(format!("[{}]", join(ids))),
+            Self::ComponentFailed {
+                contributor,
+                code: Some(code),
+            } => Some(format!("ContributorID {contributor} ResponseCode: {code}")),
+            kind => kind
+                .contributor()
+                .map(|contributor| format!("ContributorID {contributor}")),
+        }
+    }
+}
+
 impl ComponentResult {
     /// The same without a listing's items: what is kept to the end.
     #[must_use]
@@ -311,7 +329,8 @@ impl<T> Page<T> {
     }
 }
 
-/// `<short id>: <OPERATION>[ for file <id>]: <EVENT>: <extra>[, <info>]`.
+/// `<short id>: <OPERATION>[ for file <id>]: <EVENT>[: <extra>][, <info>]`; the text follows a colon where there is
+/// nothing else.
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
@@ -323,34 +342,14 @@ impl fmt::Display for Event {
         if let Some(file) = &self.file {
             write!(f, " for file {file}")?;
         }
-        write!(f, ": {}: {}", self.kind.name(), Extra(&self.kind))?;
-        match &self.info {
-            Some(info) => write!(f, ", {info}"),
-            None => Ok(()),
+        write!(f, ": {}", self.kind.name())?;
+        let parts = [self.kind.extra(), self.info.clone()];
+        let mut between = ": ";
+        for part in parts.into_iter().flatten() {
+            write!(f, "{between}{part}")?;
+            between = ", ";
         }
-    }
-}
-
-/// What stands between an event's name and its text.
-struct Extra<'a>(&'a EventKind);
-
-impl fmt::Display for Extra<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            EventKind::IdentifyTimeout { silent: ids }
-            | EventKind::IdentificationComplete { selected: ids }
-            | EventKind::RequestSent { contributors: ids } => write!(f, "[{}]", join(ids)),
-            EventKind::ComponentFailed {
-                contributor,
-                code: Some(code),
-            } => {
-                write!(f, "ContributorID {contributor} ResponseCode: {code}")
-            }
-            kind => match kind.contributor() {
-                Some(contributor) => write!(f, "ContributorID {contributor}"),
-                None => Ok(()),
-            },
-        }
+        Ok(())
     }
 }
 
@@ -386,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn printed_as_the_users_of_the_java_clients_know_it() {
+    fn printed_as_people_read_it() {
         let failed = EventKind::ComponentFailed {
             contributor: "east-pillar".into(),
             code: Some(ResponseCode::ExistingFileChecksumFailure),
@@ -403,5 +402,14 @@ mod tests {
             event(sent, None, None).to_string(),
             "5c1e7a90: DELETE_FILE: REQUEST_SENT: [a, b]"
         );
+        let failed = |info| {
+            let kind = EventKind::Failed {
+                results: Vec::new(),
+                failures: Vec::new(),
+            };
+            event(kind, None, info).to_string()
+        };
+        assert_eq!(failed(Some("why")), "5c1e7a90: DELETE_FILE: FAILED: why");
+        assert_eq!(failed(None), "5c1e7a90: DELETE_FILE: FAILED");
     }
 }

@@ -145,7 +145,7 @@ fn lost(correlation: &CorrelationId) -> Outcome {
         info: Some("the program is ending".to_owned()),
         results: Vec::new(),
         failures: Vec::new(),
-        last_event: format!("{}: FAILED: , the program is ending", correlation.short()),
+        last_event: format!("{}: FAILED: the program is ending", correlation.short()),
     }
 }
 

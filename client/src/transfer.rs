@@ -13,7 +13,7 @@ use std::{
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use pillarbox_exchange::{Download, ExchangeClient, ExchangeError};
-use pillarbox_messages::{ChecksumData, ChecksumSpec, CorrelationId, HexBinary};
+use pillarbox_messages::{ChecksumData, ChecksumSpec, CorrelationId, HexBinary, wording::count};
 use thiserror::Error;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -65,7 +65,8 @@ pub(crate) async fn offer(
     let sent = sent.map_err(|error| error.to_string())?;
     if sent != size {
         return Err(format!(
-            "it changed from {size} to {sent} bytes while being put"
+            "it changed from {size} to {} while being put",
+            count(sent, "byte")
         ));
     }
     match reading {
@@ -109,9 +110,9 @@ enum DownloadError {
     Exchange(#[from] ExchangeError),
     #[error("the file can't be written at '{}': {source}", path.display())]
     Local { path: PathBuf, source: io::Error },
-    #[error("{actual} bytes came, it should be {expected}")]
+    #[error("{} came, it should be {expected}", count(*.actual, "byte"))]
     Length { expected: u64, actual: u64 },
-    #[error("{actual} bytes came, {limit} were asked for")]
+    #[error("{} came, asked for were {limit}", count(*.actual, "byte"))]
     TooLong { limit: u64, actual: u64 },
     #[error(
         "delivered bytes that do not match its checksum: theirs is {actual}, it said {expected}"

@@ -1,7 +1,7 @@
 //! A file that a request offers: downloaded into the archive's temporary directory, and judged.
 
 use pillarbox_exchange::Download;
-use pillarbox_messages::{HexBinary, ResponseCode};
+use pillarbox_messages::{HexBinary, ResponseCode, wording::count};
 use pillarbox_settings::ChecksumDownload;
 
 use crate::{
@@ -115,9 +115,12 @@ impl Offer<'_> {
             None => Ok(()),
             Some(announced) => Err(Refusal::rejection(
                 ResponseCode::FileTransferFailure,
-                format!("the file at the address has not the announced {announced} bytes"),
+                format!(
+                    "the file at the address has not the announced {}",
+                    count(announced, "byte")
+                ),
             )
-            .with_detail(format!("{size} bytes were offered or received"))),
+            .with_detail(format!("offered or received: {}", count(size, "byte")))),
         }
     }
 

@@ -4,7 +4,9 @@ use std::{fmt, num::NonZeroU64, path::PathBuf, time::Duration};
 
 use pillarbox_bus::BusState;
 use pillarbox_component::LinkRecord;
-use pillarbox_messages::{CollectionId, ProtocolVersion, StatusCode, StatusInfo, Timestamp};
+use pillarbox_messages::{
+    CollectionId, ProtocolVersion, StatusCode, StatusInfo, Timestamp, wording::count,
+};
 
 use crate::{
     context::Context,
@@ -143,7 +145,10 @@ impl Facts {
             };
             report.say(
                 code,
-                format!("collection {collection}: {missing} files missing, {inconsistent} changed"),
+                format!(
+                    "collection {collection}: {} missing, {inconsistent} changed",
+                    count(*missing, "file")
+                ),
             );
         }
     }
@@ -180,12 +185,16 @@ impl Directory {
             Ok(available) if *available <= minimum => report.say(
                 StatusCode::Warning,
                 format!(
-                    "directory {path}: full, {available} bytes free of which {minimum} must be left"
+                    "directory {path}: full, {} free of which {minimum} must be left",
+                    count(*available, "byte")
                 ),
             ),
             Ok(available) => report.say(
                 StatusCode::Ok,
-                format!("directory {path}: {available} bytes free, {minimum} must be left"),
+                format!(
+                    "directory {path}: {} free, {minimum} must be left",
+                    count(*available, "byte")
+                ),
             ),
         }
     }
@@ -235,7 +244,7 @@ fn time(ms: i64) -> Timestamp {
 fn long(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     if seconds < SECONDS_OF_A_DAY {
-        format!("{seconds} seconds")
+        count(seconds, "second").to_string()
     } else {
         format!("{:.1} days", seconds / SECONDS_OF_A_DAY)
     }

@@ -12,7 +12,9 @@ use pillarbox_client::{
     Client, ClientOptions, ComponentResult, Event, EventKind, GetChecksums, GetFile, Outcome,
     PutFile, Source,
 };
-use pillarbox_messages::{CollectionId, ComponentId, FileId, HexBinary, clock::SystemClock};
+use pillarbox_messages::{
+    CollectionId, ComponentId, FileId, HexBinary, clock::SystemClock, wording::count,
+};
 use pillarbox_settings::ZonelessDates;
 
 use super::node::{shut_down, start_from};
@@ -93,7 +95,8 @@ async fn steps(client: &Client, place: &Place, original: &Path) -> Result<(), Fa
         .map_err(|error| unreadable(original, &error))?
         .len();
     tell(&format!(
-        "put {file_id}, {size} bytes, into the collection {collection}"
+        "put {file_id}, {}, into the collection {collection}",
+        count(size, "byte")
     ))?;
     let source = Source::Path(original.to_owned());
     let put = PutFile::new(collection.clone(), file_id.clone(), source);
@@ -118,7 +121,8 @@ async fn steps(client: &Client, place: &Place, original: &Path) -> Result<(), Fa
     follow(client.get_file(get).await.map_err(not_started)?, |_| {}).await?;
     compare(original, &target)?;
     tell(&format!(
-        "verified: the {size} bytes that came back equal the original"
+        "verified: the {} that came back equal the original",
+        count(size, "byte")
     ))
 }
 

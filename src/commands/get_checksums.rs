@@ -3,7 +3,7 @@
 use pillarbox_client::{ComponentResult, GetChecksums};
 use pillarbox_messages::{CollectionId, ComponentId, FileId, HexBinary};
 
-use super::listing;
+use super::listing::Listing;
 use crate::{
     args::operations::GetChecksumsArgs,
     checksum_args,
@@ -42,7 +42,15 @@ pub(super) async fn run(args: GetChecksumsArgs) -> Result<(), Failure> {
     };
     let client = session.client();
     let start = client.get_checksums(request);
-    listing::run(session, heading, start, items, row, json).await
+    let listing = Listing {
+        heading,
+        items,
+        row,
+        agree: tables::checksums_agree,
+        values: "checksums",
+        json,
+    };
+    listing.run(session, start).await
 }
 
 fn items(result: &ComponentResult) -> Vec<(FileId, HexBinary)> {

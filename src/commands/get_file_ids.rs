@@ -3,7 +3,7 @@
 use pillarbox_client::{ComponentResult, GetFileIds};
 use pillarbox_messages::{CollectionId, ComponentId, FileId};
 
-use super::listing;
+use super::listing::Listing;
 use crate::{
     args::operations::GetFileIdsArgs,
     client_setup::{ClientSetup, not_started},
@@ -30,7 +30,15 @@ pub(super) async fn run(args: GetFileIdsArgs) -> Result<(), Failure> {
     };
     let client = session.client();
     let start = client.get_file_ids(request);
-    listing::run(session, heading, start, items, row, json).await
+    let listing = Listing {
+        heading,
+        items,
+        row,
+        agree: tables::sizes_agree,
+        values: "sizes",
+        json,
+    };
+    listing.run(session, start).await
 }
 
 fn items(result: &ComponentResult) -> Vec<(FileId, Option<u64>)> {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use pillarbox_client::{ComponentResult, Outcome, PutFile, digests::plain_spec};
-use pillarbox_messages::{ChecksumType, CollectionId, FileId};
+use pillarbox_messages::{ChecksumType, CollectionId, FileId, wording::count};
 
 use super::new_file;
 use crate::{
@@ -131,8 +131,11 @@ fn summary(outcome: &Outcome, file_id: &FileId) -> String {
             .count()
     };
     match (stored(false), stored(true)) {
-        (new, 0) => format!("{file_id} stored on {new} pillars"),
-        (0, old) => format!("{file_id} was there already, on {old} pillars"),
-        (new, old) => format!("{file_id} stored on {new} pillars; {old} had it already"),
+        (new, 0) => format!("{file_id} stored on {}", count(new, "pillar")),
+        (0, old) => format!("{file_id} was there already, on {}", count(old, "pillar")),
+        (new, old) => format!(
+            "{file_id} stored on {}; {old} had it already",
+            count(new, "pillar")
+        ),
     }
 }

@@ -1,6 +1,7 @@
 //! `pillarbox resume`.
 
 use pillarbox_client::{Event, EventKind, Resumed, Resuming, Telling};
+use pillarbox_messages::wording::count;
 use tokio::task::JoinSet;
 
 use super::get_file::tell_stood_in_for;
@@ -86,7 +87,8 @@ async fn tell_all(session: &mut Session, resuming: Resuming, as_json: bool) -> R
     }
     if untold > 0 {
         say(&format!(
-            "{untold} of {all} ends could not be told; run 'pillarbox resume' again"
+            "{untold} of {} could not be told; run 'pillarbox resume' again",
+            count(all, "end")
         ));
     }
     match (unprinted, bad) {
@@ -94,7 +96,8 @@ async fn tell_all(session: &mut Session, resuming: Resuming, as_json: bool) -> R
         (Some(failure), _) => Err(failure),
         (None, 0) => Ok(()),
         (None, _) => Err(Failure::operation(format!(
-            "{bad} of {all} operations did not end well"
+            "{bad} of {} did not end well",
+            count(all, "operation")
         ))),
     }
 }

@@ -5,6 +5,7 @@ mod alarms;
 mod changes;
 mod columns;
 mod crash;
+mod differing;
 mod json;
 mod order;
 mod parts;

@@ -17,6 +17,7 @@ impl<P: Procedure> Conversation<P> {
             deadline_ms,
             outstanding: self.context.expected.clone(),
             selected: Vec::new(),
+            doomed: false,
         });
         if self.context.expected.is_empty() {
             return self.identification_over(now_ms, out);
@@ -82,14 +83,29 @@ impl<P: Procedure> Conversation<P> {
                     self.component_complete(from, result, Some(info), out);
                 }
                 Refusal::Abort(reason) => {
-                    self.identify_failed(from, code, Some(reason.clone()), out);
-                    return self.finish_failed(&reason, out);
+                    self.identify_failed(from, code, Some(reason), out);
+                    self.doom(now_ms, out);
                 }
             },
         }
         if matches!(&self.phase, Phase::Identifying(state) if state.outstanding.is_empty()) {
             self.identification_over(now_ms, out);
         }
+    }
+
+    /// The operation is to fail, whatever others answer. Whoever refuses, too, may say so for a moment: then all of
+    /// them are named.
+    fn doom(&mut self, now_ms: i64, out: &mut Actions) {
+        let Phase::Identifying(state) = &mut self.phase else {
+            return;
+        };
+        let soon = now_ms.saturating_add(FURTHER_REFUSALS_MS);
+        // The time may be over already, if a checksum was waited for.
+        let ahead = state.deadline_ms.filter(|at| *at > now_ms);
+        state.deadline_ms = Some(ahead.map_or(soon, |at| at.min(soon)));
+        state.doomed = true;
+        let deadline_ms = state.deadline_ms;
+        self.set_timer(deadline_ms, out);
     }
 
     /// Records a positive answer and where its sender wants to be asked.
@@ -145,6 +161,9 @@ impl<P: Procedure> Conversation<P> {
         if state.deadline_ms.is_none_or(|at| now_ms < at) {
             return self.set_timer(state.deadline_ms, out);
         }
+        if state.doomed {
+            return self.conclude(out);
+        }
         if !self.held.is_empty() {
             // Not silent: they have answered, and are judged when the checksum is known.
             return self.set_timer(None, out);
@@ -173,6 +192,9 @@ impl<P: Procedure> Conversation<P> {
         let Phase::Identifying(state) = &mut self.phase else {
             return;
         };
+        if state.doomed {
+            return self.conclude(out);
+        }
         let selected = std::mem::take(&mut state.selected);
         if !self
             .procedure
@@ -218,3 +240,6 @@ impl<P: Procedure> Conversation<P> {
         }
     }
 }
+
+/// How long others may say that they refuse an operation, too, that has failed by one's refusal.
+pub(super) const FURTHER_REFUSALS_MS: i64 = 1000;

@@ -110,10 +110,8 @@ impl Procedure for PutFileProcedure {
             Existing::Same(existing) => {
                 Refusal::Complete(already_there(existing), ALREADY_THERE.to_owned())
             }
-            Existing::Different => {
-                Refusal::Abort(format!("{DIFFERENT} at {}", response.header.from))
-            }
-            Existing::Unknown => Refusal::Abort(format!("{UNKNOWN} at {}", response.header.from)),
+            Existing::Different => Refusal::Abort(DIFFERENT.to_owned()),
+            Existing::Unknown => Refusal::Abort(UNKNOWN.to_owned()),
         }
     }
 

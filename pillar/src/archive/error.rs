@@ -3,7 +3,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pillarbox_messages::{CollectionId, FileId};
+use pillarbox_messages::{CollectionId, FileId, wording::count};
 
 /// Why the archive could not do something.
 #[derive(Debug, thiserror::Error)]
@@ -91,8 +91,9 @@ impl ArchiveError {
 /// Too little space for a file, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "not enough space in collection {collection}: {needed} bytes needed, {usable} usable \
-     ({available} available, of which {minimum_size_left} must be left and {reserved} are promised to other files)"
+    "not enough space in collection {collection}: {} needed, {usable} usable \
+     ({available} available, of which {minimum_size_left} must be left and {reserved} are promised to other files)",
+    count(*.needed, "byte")
 )]
 pub struct NoSpace {
     /// The collection that the file is for.

@@ -390,7 +390,7 @@ mod tests {
                 "good",
                 "fileDir/link: links are not followed",
                 "fileDir/socket: it is no regular file",
-                "fileDir/x: the file id has 1 characters, allowed are 2 to 252",
+                "fileDir/x: the file id has 1 character, allowed are 2 to 252",
                 "fileDir/\u{fffd}\u{fffd}: its name is not UTF-8",
                 "folderDir/flat: a file without folder has its place in fileDir",
                 "folderDir/link: links are not followed",

@@ -9,7 +9,7 @@ use std::{
 use pillarbox_messages::{
     CollectionId, FileAction, FilePart, GetFileFinalResponse, GetFileProgressResponse,
     GetFileRequest, HexBinary, IdentifyPillarsForGetFileRequest, IdentifyPillarsForGetFileResponse,
-    Message, ResponseCode,
+    Message, ResponseCode, wording::count,
 };
 
 use super::{Checked, Handler, Origin};
@@ -74,7 +74,8 @@ impl Part {
             Refusal::rejection(
                 ResponseCode::RequestNotUnderstoodFailure,
                 format!(
-                    "the file has {size} bytes, and none in a part of {wanted} from {offset} on"
+                    "the file has {}, and none in a part of {wanted} from {offset} on",
+                    count(size, "byte")
                 ),
             )
         };
@@ -185,7 +186,10 @@ async fn deliver(context: &Context, address: &str, found: Accepted) -> Result<De
         .await?;
     Ok(Delivered {
         answer: DELIVERED,
-        event: format!("part of the file delivered: {length} bytes from {offset} on, of {size}"),
+        event: format!(
+            "part of the file delivered: {} from {offset} on, of {size}",
+            count(length.get(), "byte")
+        ),
     })
 }
 

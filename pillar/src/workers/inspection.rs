@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use pillarbox_messages::{ArchiveFileId, CollectionId, FileId};
+use pillarbox_messages::{ArchiveFileId, CollectionId, FileId, wording::count};
 use tracing::warn;
 
 use super::{
@@ -40,8 +40,9 @@ impl fmt::Display for Tally {
         } = self;
         write!(
             f,
-            "{files} files with {bytes} bytes read, {inconsistent} not as expected, {missing} missing, \
-             {unreadable} unreadable"
+            "{} with {} read, {inconsistent} not as expected, {missing} missing, {unreadable} unreadable",
+            count(*files, "file"),
+            count(*bytes, "byte")
         )
     }
 }
@@ -71,8 +72,8 @@ impl Inspection {
     pub(super) fn conclude(&mut self, shift: &mut Shift) {
         if let Some(first) = self.done.first_unreadable.take() {
             shift.complain(format!(
-                "{} files can't be read, such as {first}",
-                self.done.unreadable
+                "{} can't be read, such as {first}",
+                count(self.done.unreadable, "file")
             ));
         }
     }

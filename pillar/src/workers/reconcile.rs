@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pillarbox_messages::{ArchiveFileId, CollectionId, HexBinary};
+use pillarbox_messages::{ArchiveFileId, CollectionId, HexBinary, wording::count};
 use tracing::{info, warn};
 
 use super::{
@@ -392,8 +392,11 @@ impl Reconcile {
         } = self.done;
         let missing = self.inspection.done.missing;
         format!(
-            "{rows} rows and {entries} directory entries looked at, {missing} files missing, {adopted} taken in, \
-             {left} left for the next time, {strays} strays"
+            "{} and {} looked at, {} missing, {adopted} taken in, {left} left for the next time, {}",
+            count(rows, "row"),
+            count(entries, "directory entry"),
+            count(missing, "file"),
+            count(strays, "stray")
         )
     }
 }

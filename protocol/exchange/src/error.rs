@@ -2,6 +2,7 @@
 
 use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
 
+use pillarbox_messages::wording::count;
 use pillarbox_trust::TrustError;
 
 /// Why an exchange failed.
@@ -136,7 +137,7 @@ pub enum TransferError {
         after: Duration,
     },
     /// Fewer bytes came than were announced.
-    #[error("{received} of {expected} bytes came")]
+    #[error("{received} of {} came", count(*.expected, "byte"))]
     Short {
         /// The announced number of bytes.
         expected: u64,

@@ -11,7 +11,7 @@ use regex::{Regex, RegexBuilder};
 use thiserror::Error;
 
 pub use self::java_regex::PatternError;
-use crate::ids::FileId;
+use crate::{ids::FileId, wording::count};
 
 /// The pattern that file ids of a repository must match: a Java regular expression over the whole id.
 ///
@@ -99,7 +99,8 @@ pub struct ArchiveFileId(FileId);
 pub enum FileIdError {
     /// Shorter or longer than allowed, counted in UTF-16 units.
     #[error(
-        "the file id has {0} characters, allowed are {min} to {max}",
+        "the file id has {}, allowed are {min} to {max}",
+        count(*.0, "character"),
         min = ArchiveFileId::MIN_UNITS,
         max = ArchiveFileId::MAX_UNITS
     )]
@@ -121,7 +122,8 @@ pub enum FileIdError {
     Component(Box<str>),
     /// A part between slashes is longer than file systems take.
     #[error(
-        "a part of the file id has {0} bytes, at most {max} are allowed between slashes",
+        "a part of the file id has {}, at most {max} are allowed between slashes",
+        count(*.0, "byte"),
         max = ArchiveFileId::MAX_COMPONENT_BYTES
     )]
     ComponentLength(usize),

@@ -17,7 +17,7 @@
 //! [`replace_file`], [`get_checksums`], [`get_file_ids`], [`get_status`], [`get_audit_trails`]) and [`alarm`];
 //! what they share in [`elements`], [`enums`], [`header`], [`hex_binary`], [`timestamp`], [`version`];
 //! [`message`] and [`operation`] sort them; [`ids`], [`destination`], [`file_id`] name things; [`properties`]
-//! are the names beside a message on the bus.
+//! are the names beside a message on the bus; [`wording`] has what texts for people need.
 
 #[macro_use]
 mod macros;
@@ -49,6 +49,7 @@ pub mod results;
 mod sample;
 pub mod timestamp;
 pub mod version;
+pub mod wording;
 mod xml;
 
 pub use alarm::AlarmMessage;

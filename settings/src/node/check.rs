@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use pillarbox_messages::ComponentId;
+use pillarbox_messages::{ComponentId, wording::count};
 
 use super::{
     AlarmsNode, BusServer, ClientNode, ExchangePolicy, ExchangeServerNode, Node, PillarNode,
@@ -351,8 +351,9 @@ fn enough_file_pillars(node: &Node, repository: &Repository, checker: &mut Check
         };
         if copies > files {
             let cause = format!(
-                "the agreement `{}` wants {copies} full copies, but at most {files} of its pillars are FILE pillars",
-                sla.id
+                "the agreement `{}` wants {}, but at most {files} of its pillars are FILE pillars",
+                sla.id,
+                count(copies, "full copy")
             );
             let path = format!("pillars.{at}.type");
             checker.problem(

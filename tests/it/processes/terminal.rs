@@ -93,7 +93,7 @@ fn nothing_but_results_goes_to_a_pipe() {
     let large = site.file("large.bin", &vec![7; LARGE_BYTES]);
     let put = site.run("put-file", ["-f".as_ref(), large.as_os_str()]);
     assert_eq!(succeed(&put), "");
-    assert_eq!(stderr(&put), "large.bin stored on 1 pillars\n");
+    assert_eq!(stderr(&put), "large.bin stored on 1 pillar\n");
     let get = site.run("get-file", ["-i", "large.bin", "-l", "copy"]);
     assert_eq!(succeed(&get), "large.bin retrieved\n");
     assert_eq!(stderr(&get), "");

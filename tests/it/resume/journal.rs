@@ -63,7 +63,7 @@ async fn an_end_that_nobody_reads_or_that_finds_no_room_is_told_again() {
     stored(&played, &request).await;
     drop(played);
 
-    let untold = "1 of 1 ends could not be told; run 'pillarbox resume' again\n";
+    let untold = "1 of 1 end could not be told; run 'pillarbox resume' again\n";
     let output = process::unheard(prepared(&site));
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(process::stderr(&output), untold);

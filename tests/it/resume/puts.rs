@@ -69,7 +69,7 @@ async fn who_never_answers_fails_within_bounds() {
     );
     assert_eq!(
         process::stderr(&output),
-        "pillarbox: 1 of 1 operations did not end well\n"
+        "pillarbox: 1 of 1 operation did not end well\n"
     );
     assert_eq!(journal(&site), NOTHING);
     assert_eq!(site.offered(), NO_FILES);

@@ -179,6 +179,9 @@ fn another_file_of_the_same_id_ends_the_put_before_any_transfer() {
             put.new.checksum = with_checksum.then(|| md5(OURS));
         });
         bench.hear(put_duplicate("north", existing));
+        // The other may say for a moment that it refuses, too.
+        assert_eq!(bench.timer, Some(bench.now_ms + 1000), "{case}");
+        bench.time_out();
         let expected = [
             "IDENTIFY_REQUEST_SENT",
             "COMPONENT_FAILED north DUPLICATE_FILE_FAILURE",
@@ -192,6 +195,23 @@ fn another_file_of_the_same_id_ends_the_put_before_any_transfer() {
             3,
             "nothing after the last event: {case}"
         );
+    }
+}
+
+#[test]
+fn all_who_have_a_different_file_are_named() {
+    let mut bench = put(&["north", "south", "west"]);
+    bench.hear(put_identify("west", POSITIVE));
+    bench.hear(put_duplicate("north", Some(md5(OTHERS))));
+    bench.hear(put_duplicate("south", None));
+    assert_eq!(bench.last(), "FAILED");
+    assert_eq!((bench.offered, bench.sent.len()), (0, 1));
+    let told = bench.info();
+    for cause in [
+        "north: DUPLICATE_FILE_FAILURE, a different file",
+        "south: DUPLICATE_FILE_FAILURE, a file with this id exists, and no checksum",
+    ] {
+        assert!(told.contains(cause), "{told}");
     }
 }
 

@@ -85,7 +85,7 @@ async fn a_file_that_has_rotted_is_noticed_while_it_is_delivered() {
     assert_eq!(after.modified_ms, before.modified_ms);
     let delivered = format!("file delivered, with bytes that do not match: {INCONSISTENT}");
     let event = (FileAction::GetFile, delivered);
-    assert_eq!(site.trail().await[2..], [event.clone()]);
+    assert_eq!(site.trail().await[2..], std::slice::from_ref(&event)[..]);
 
     // Each delivery is told as it is, but calls for nobody any more.
     let (_, answers) = site.get("a.tif").await;

@@ -1,5 +1,6 @@
 //! What is sent, watched while it is.
 
+use pillarbox_messages::wording::count;
 use std::{
     io,
     pin::Pin,
@@ -81,7 +82,7 @@ impl Source {
         };
         let sent = self.position.borrow().sent + next.map_or(0, |next| next.len() as u64);
         if sent > length || (next.is_none() && sent < length) {
-            let text = format!("{sent} bytes instead of {length}");
+            let text = format!("{} instead of {length}", count(sent, "byte"));
             return Err(io::Error::new(io::ErrorKind::InvalidData, text));
         }
         Ok(())

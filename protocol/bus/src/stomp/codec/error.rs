@@ -1,5 +1,6 @@
 //! What is wrong with a stream of frames.
 
+use pillarbox_messages::wording::count;
 use thiserror::Error;
 
 use crate::stomp::frame::StompCommand;
@@ -60,7 +61,7 @@ pub enum FrameError {
     #[error("{0} frames have no body")]
     BodyNotAllowed(StompCommand),
     /// No NUL after `content-length` bytes of body.
-    #[error("no NUL after a body of {length} bytes")]
+    #[error("no NUL after a body of {}", count(*.length, "byte"))]
     WrongContentLength {
         /// The announced length.
         length: usize,
