@@ -17,7 +17,8 @@
 //!
 //! A replace has the old version linked to `retainDir` before step 3, and that name synced; its step 3 is a
 //! rename over the place, so that at every instant one whole version stands there. A delete links and syncs
-//! likewise, then unlinks the place and syncs its directory.
+//! likewise, then unlinks the place and syncs its directory. What is in `retainDir` stays there, until a worker is
+//! set to remove what has been there long enough, and never while an operation may give it back.
 //!
 //! # What a crash leaves
 //!
@@ -47,6 +48,7 @@ mod error;
 mod folders;
 mod incoming;
 mod publish;
+mod purge;
 mod remove;
 mod retained;
 mod shelf;
@@ -80,6 +82,7 @@ use self::{
     space::Space,
 };
 pub(crate) use self::{
+    purge::{RetainDir, Seen},
     upkeep::Identity,
     walk::{Found, Tree, TreeKind, Walk},
 };

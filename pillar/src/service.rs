@@ -27,7 +27,7 @@ use crate::{
     index::{Index, IndexError, IndexOptions},
     presence,
     take_over::Unexplored,
-    workers::{Background, Board, Recheck, Reconcile, Report, WorkerStatus},
+    workers::{Background, Board, Purge, Recheck, Reconcile, Report, WorkerStatus},
 };
 
 /// What a pillar is made from.
@@ -245,6 +245,11 @@ impl Pillar {
         let reconcile = Reconcile::new(Arc::clone(context));
         self.background
             .start(reconcile, context.settings.reconcile, self.report_fault());
+        if let Some(retain_for) = context.settings.retain_for {
+            let purge = Purge::new(Arc::clone(context), retain_for);
+            self.background
+                .start(purge, context.settings.purge, self.report_fault());
+        }
     }
 
     /// A worker's fault needs a human.

@@ -10,6 +10,7 @@
 
 mod bucket;
 mod inspection;
+mod purge;
 mod reading;
 mod recheck;
 mod reconcile;
@@ -33,6 +34,7 @@ use tracing::{error, info};
 
 pub use self::status::{Activity, WorkerFault, WorkerStatus};
 pub(crate) use self::{
+    purge::Purge,
     recheck::Recheck,
     reconcile::Reconcile,
     shift::{Interrupt, Shift},

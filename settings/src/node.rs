@@ -69,6 +69,10 @@ pub struct PillarNode {
     pub recheck: BackgroundWork,
     /// How the index is compared with the archive directories.
     pub reconcile: BackgroundWork,
+    /// How long files that were deleted or replaced are kept in `retainDir`; `None`: for ever.
+    pub retain_for: Option<Duration>,
+    /// How those are removed that have been kept so long.
+    pub purge: BackgroundWork,
     /// Which alarms it sends.
     pub alarm_level: AlarmLevel,
     /// What it makes of dates without an offset from UTC.

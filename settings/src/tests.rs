@@ -120,7 +120,7 @@ fn what_the_process_says_is_compared_with_the_repository() {
     assert_eq!(
         said(&[(REPOSITORY_FILE, REPOSITORY), (NODE_FILE, &node)]),
         "DIR/node.toml:27: unknown pillar `norht`; did you mean `north`?\n\
-         DIR/node.toml:56: the agreement `books-ingest` does not name the pillar `norht`; add the pillar to it, or \
+         DIR/node.toml:62: the agreement `books-ingest` does not name the pillar `norht`; add the pillar to it, or \
          remove it here"
     );
 }

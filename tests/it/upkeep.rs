@@ -1,5 +1,5 @@
-//! What pillars do unasked: old checksums are computed again, index and directories compared, directories taken over;
-//! and what they notice when they are asked for something.
+//! What pillars do unasked: old checksums are computed again, index and directories compared, directories taken over,
+//! and what was deleted is kept, for ever or for a time (P11); and what they notice when they are asked for something.
 
 mod rot;
 
@@ -150,6 +150,44 @@ fn a_file_that_disappears_is_alarmed_once_and_no_more_listed() {
         });
     }
     assert_told_once(&site, "COMPONENT_FAILURE", "goes.bin");
+}
+
+#[test]
+fn p11_what_was_deleted_is_kept_as_long_as_the_settings_say() {
+    let site = Site::new(&["north", "south"]);
+    let retain = "retain_for = \"1s\"\npurge_interval = \"50ms\"";
+    tune(&site, "north", retain);
+    let _parts = ["hub", "south"].map(|part| site.start(part));
+    let mut north = site.start("north");
+    let content = noise(1, 50_000);
+    for id in ["one.bin", "deep/er/two.bin", "stays.bin"] {
+        site.file("content.bin", &content);
+        process::succeed(&site.run("put-file", ["-f", "content.bin", "-i", id]));
+    }
+    for (pillar, id) in [
+        ("north", "one.bin"),
+        ("north", "deep/er/two.bin"),
+        ("south", "one.bin"),
+    ] {
+        let args = ["-i", id, "-p", pillar, "-C", &md5(&content)];
+        process::succeed(&site.run("delete-file", args));
+    }
+    let retained = |pillar| site.archive(pillar).join("retainDir");
+    until("what was deleted is gone", || {
+        fs::read_dir(retained("north")).unwrap().count() == 0
+    });
+    let stays = site.archive("north").join("fileDir/stays.bin");
+    assert_eq!(fs::read(stays).unwrap(), content);
+    assert_eq!(files_below(&retained("south")).len(), 1);
+    for (pillar, purges) in [("north", true), ("south", false)] {
+        let status = site.without_collection("get-status", &["-p", pillar]);
+        let status = process::succeed(&status);
+        assert_eq!(status.contains("; purge: "), purges, "{status}");
+    }
+    north.terminate();
+    north.wait_for_success();
+    let gone = |line: &&String| line.contains("is removed for good");
+    assert_eq!(north.errors().iter().filter(gone).count(), 2);
 }
 
 #[test]

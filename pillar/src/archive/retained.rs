@@ -12,7 +12,8 @@ use uuid::Uuid;
 
 use super::{disk, folders::Folders, shelf::Shelf};
 
-/// A file that has a second name, so that its place may be given to another or to none.
+/// A file that has a second name, so that its place may be given to another or to none. While this is kept nobody
+/// takes that name away.
 #[derive(Debug)]
 pub(super) struct Retained {
     pub(super) shelf: Arc<Shelf>,
@@ -30,10 +31,16 @@ impl Retained {
     ) -> io::Result<Self> {
         let place = shelf.place(id);
         let path = give_name(shelf, id, &place, folders)?;
-        disk::sync_dir(path.parent().unwrap_or(&shelf.retained))?;
-        folders.sync(&shelf.retained, &path)?;
         let shelf = Arc::clone(shelf);
-        Ok(Self { shelf, place, path })
+        let kept = Self { shelf, place, path };
+        kept.make_last(folders)?;
+        Ok(kept)
+    }
+
+    fn make_last(&self, folders: &Folders) -> io::Result<()> {
+        let Self { shelf, path, .. } = self;
+        disk::sync_dir(path.parent().unwrap_or(&shelf.retained))?;
+        folders.sync(&shelf.retained, path)
     }
 
     /// Gives the place back, whatever stands there now.
@@ -49,6 +56,13 @@ impl Retained {
     }
 }
 
+impl Drop for Retained {
+    fn drop(&mut self) {
+        self.shelf.in_hand().remove(&self.path);
+    }
+}
+
+/// Gives the file at `place` its second name, which is in hand from then on.
 fn give_name(
     shelf: &Shelf,
     id: &ArchiveFileId,
@@ -58,7 +72,12 @@ fn give_name(
     let mut attempts = 0;
     loop {
         let first = shelf.retained_place(id)?;
-        let named = folders.make_and(&shelf.retained, &first, || link(place, &first));
+        let named = folders.make_and(&shelf.retained, &first, || {
+            let mut in_hand = shelf.in_hand();
+            let path = link(place, &first)?;
+            in_hand.insert(path.clone());
+            Ok(path)
+        });
         attempts += 1;
         match named {
             // One of the folders has become a file's name meanwhile.
@@ -111,12 +130,14 @@ pub(super) fn release(shelf: &Shelf, id: &ArchiveFileId, folders: &Folders) -> i
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         entries => entries?,
     };
+    let in_hand = shelf.in_hand();
     for entry in entries {
         let path = entry?.path();
         if is_file(&path, (found.dev(), found.ino())) {
             fs::remove_file(&path)?;
         }
     }
+    drop(in_hand);
     folders.prune(&shelf.retained, &first);
     Ok(())
 }
@@ -162,7 +183,7 @@ fn beginning(path: &Path) -> String {
     beginning.unwrap_or_default().to_owned()
 }
 
-/// So many versions of a file have names that tell their order; later ones don't.
+/// So many versions of a file have names that tell their order, until the first of them is purged; later ones don't.
 const RETAINED_OF_ONE_NAME: usize = 40;
 /// How often a name is looked for while others are given.
 const ATTEMPTS: usize = 8;
@@ -223,7 +244,7 @@ mod tests {
             let mut paths = Vec::new();
             for version in 0..RETAINED_OF_ONE_NAME + 3 {
                 fixture.stand(&name, &version.to_string());
-                paths.push(fixture.keep(&name).path);
+                paths.push(fixture.keep(&name).path.clone());
             }
             for (version, path) in paths.iter().enumerate() {
                 assert_eq!(fs::read_to_string(path).unwrap(), version.to_string());
@@ -237,9 +258,9 @@ mod tests {
         for name in ["x1", "a/b/x1"] {
             let name = id(name);
             fixture.stand(&name, "old");
-            let older = fixture.keep(&name).path;
+            let older = fixture.keep(&name).path.clone();
             fixture.stand(&name, "new");
-            let path = fixture.keep(&name).path;
+            let path = fixture.keep(&name).path.clone();
             assert_eq!(fixture.keep(&name).path, path);
             assert_ne!(path, older);
             release(&fixture.shelf, &name, &fixture.folders).unwrap();
@@ -277,7 +298,7 @@ mod tests {
             for (number, version) in versions.enumerate() {
                 let version = id(&version);
                 fixture.stand(&version, &number.to_string());
-                let path = fixture.keep(&version).path;
+                let path = fixture.keep(&version).path.clone();
                 kept.push((path, number.to_string()));
                 // Gone, with its folders.
                 let place = fixture.shelf.place(&version);
@@ -292,7 +313,7 @@ mod tests {
         }
         let last = id("aa/b2");
         fixture.stand(&last, "here to stay");
-        let path = fixture.keep(&last).path;
+        let path = fixture.keep(&last).path.clone();
         let retained = &fixture.shelf.retained;
         assert_eq!(
             path.strip_prefix(retained).unwrap(),

@@ -1,10 +1,12 @@
 //! One archive directory's part for one collection: `D/K/{tmpDir,fileDir,folderDir,retainDir}`.
 
 use std::{
+    collections::BTreeSet,
     fs::{self, File},
     io,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use pillarbox_messages::{ArchiveFileId, CollectionId};
@@ -34,6 +36,8 @@ pub(super) struct Shelf {
     inode: u64,
     /// Files that were replaced or deleted.
     pub(super) retained: PathBuf,
+    /// Names in there by which operations may still give files back.
+    in_hand: Mutex<BTreeSet<PathBuf>>,
 }
 
 impl Shelf {
@@ -61,6 +65,7 @@ impl Shelf {
             inode,
             retained,
             base,
+            in_hand: Mutex::default(),
         })
     }
 
@@ -146,6 +151,11 @@ impl Shelf {
     pub(super) fn retained_place(&self, id: &ArchiveFileId) -> io::Result<PathBuf> {
         let path: PathBuf = id.components().collect();
         retained::resolve(&self.retained, &path)
+    }
+
+    /// The names in `retainDir` that operations have in hand. Whoever gives or takes one there holds this.
+    pub(super) fn in_hand(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
+        self.in_hand.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What stands at a place.

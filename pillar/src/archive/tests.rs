@@ -10,6 +10,7 @@ use super::*;
 mod changes;
 mod crash;
 pub(crate) mod full;
+mod purging;
 
 const P7: &[u8] = b"pillar test 7\n";
 

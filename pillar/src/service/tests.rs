@@ -6,6 +6,7 @@ mod dates;
 mod interleaved;
 mod listing;
 mod noticing;
+mod purging;
 mod reconciling;
 mod running;
 mod settling;

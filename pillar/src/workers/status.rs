@@ -20,7 +20,7 @@ pub struct WorkerStatus {
     pub since_ms: i64,
     /// How far it is, or how far it came in its last turn; empty before the first.
     pub progress: String,
-    /// How fast it may read.
+    /// How fast it may read, or remove.
     pub pace: Pace,
     /// When it last came to the end of its work.
     pub last_end_ms: Option<i64>,

@@ -109,7 +109,7 @@ fn pillar(
     }
     let pillar_type = raw.pillar_type.map_or(PillarType::File, |OneOf(it)| it);
     keeps_what_it_can(path, raw, pillar_type, checker);
-    background::has_files_to_read(path, raw, pillar_type, checker);
+    background::has_files(path, raw, pillar_type, checker);
     checker.once(&format!("{path}.sla"), "agreement", &raw.sla);
     Some(PillarNode {
         id: id?.as_str().into(),
@@ -123,6 +123,8 @@ fn pillar(
         max_age_for_checksums: duration(raw.max_age_for_checksums.as_ref(), MAX_AGE_FOR_CHECKSUMS),
         recheck: background::recheck(path, raw, checker),
         reconcile: background::reconcile(path, raw, checker),
+        retain_for: background::retain_for(path, raw, checker),
+        purge: background::purge(path, raw, checker),
         alarm_level: raw.alarm_level.map(|OneOf(it)| it).unwrap_or_default(),
         accept_zoneless: raw.accept_zoneless.map(|OneOf(it)| it).unwrap_or_default(),
         sla: raw.sla.clone(),

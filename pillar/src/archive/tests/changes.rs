@@ -16,13 +16,13 @@ async fn receive_version(archive: &Archive, name: &str, bytes: &[u8]) -> Receive
     incoming.finish().await.unwrap()
 }
 
-async fn replace(archive: &Archive, name: &str, bytes: &[u8]) -> Published {
+pub(super) async fn replace(archive: &Archive, name: &str, bytes: &[u8]) -> Published {
     let received = receive_version(archive, name, bytes).await;
     let staged = archive.stage(received).await.unwrap();
     archive.replace(staged).await.unwrap()
 }
 
-async fn remove(archive: &Archive, name: &str) -> Removed {
+pub(super) async fn remove(archive: &Archive, name: &str) -> Removed {
     let claim = archive.claim(&books(), &id(name)).unwrap();
     archive.remove(claim).await.unwrap()
 }

@@ -10,10 +10,10 @@ use crate::index::AuditEvent;
 
 /// The system's time, and what the tests add to it.
 #[derive(Debug, Default)]
-struct Later(AtomicI64);
+pub(super) struct Later(AtomicI64);
 
 impl Later {
-    fn pass(&self, time: Duration) {
+    pub(super) fn pass(&self, time: Duration) {
         let ms = i64::try_from(time.as_millis()).unwrap();
         self.0.fetch_add(ms, Ordering::SeqCst);
     }
@@ -26,7 +26,7 @@ impl Clock for Later {
     }
 }
 
-const DAY: Duration = Duration::from_secs(86_400);
+pub(super) const DAY: Duration = Duration::from_secs(86_400);
 const ORIGINAL: &[u8] = b"as it was put\n";
 const ROTTEN: &[u8] = b"as it wAs put\n";
 

@@ -248,7 +248,7 @@ async fn result_documents_are_delivered() {
     let expected = FILES.map(|file| sum(file.as_bytes(), &hmac()));
     assert_eq!(listed, expected.iter().collect::<Vec<_>>());
 
-    // Nothing is left behind, and an empty address is none.
+    // Nothing is left behind (P11), and an empty address is none.
     let results = site.directory.path().join("data/results");
     assert_eq!(fs::read_dir(results).unwrap().count(), 0);
     let mut request = site.ids_request();

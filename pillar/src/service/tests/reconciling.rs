@@ -36,7 +36,7 @@ pub(super) async fn taking_over(
 }
 
 /// A file that has been there for two hours.
-fn lay(base: &Path, path: &str, content: &[u8]) {
+pub(super) fn lay(base: &Path, path: &str, content: &[u8]) {
     let path = base.join(path);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(&path, content).unwrap();

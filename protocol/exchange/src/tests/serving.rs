@@ -300,6 +300,7 @@ async fn what_cannot_fit_is_refused_before_it_comes() {
     assert!(rest_of(&mut stream).await.starts_with("HTTP/1.1 507 "));
 }
 
+/// Whatever nobody takes back is gone some day (P11).
 #[tokio::test]
 async fn files_expire() {
     let clock = TestClock::at(1_700_000_000_000);

@@ -104,6 +104,9 @@ fn whatever_is_left_out_has_its_default() {
     assert_eq!(pillar.recheck.interval, hours(1));
     assert_eq!(pillar.reconcile.pace.to_string(), "104857600 B/s");
     assert_eq!(pillar.reconcile.interval, hours(7 * 24));
+    assert_eq!(pillar.retain_for, None);
+    assert_eq!(pillar.purge.pace.to_string(), "104857600 B/s");
+    assert_eq!(pillar.purge.interval, hours(24));
     assert!(node.plays_a_role());
     assert!(!load("").unwrap().plays_a_role());
 }
@@ -135,6 +138,8 @@ fn everything_set_is_read() {
     };
     assert_eq!(north.recheck, work(NonZeroU64::new(3_000_000), 600));
     assert_eq!(north.reconcile, work(None, 86_400));
+    assert_eq!(north.retain_for, Some(Duration::from_secs(90 * 86_400)));
+    assert_eq!(north.purge, work(NonZeroU64::new(2_000_000), 12 * 3_600));
     assert_eq!(north.accept_zoneless, ZonelessDates::Utc);
     assert_eq!(sums.accept_zoneless, ZonelessDates::Refuse);
     assert_eq!(node.alarms.unwrap().accept_zoneless, ZonelessDates::Local);
