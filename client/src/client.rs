@@ -127,7 +127,8 @@ impl Client {
         cargo: Cargo,
         changes: bool,
     ) -> Result<Running, ClientError> {
-        let (conversation, arriving) = self.begin(procedure, terms, file, changes).await?;
+        let (conversation, arriving) =
+            Box::pin(self.begin(procedure, terms, file, changes)).await?;
         let keeping = match self.keep(&conversation, changes, &cargo).await {
             Ok(keeping) => keeping,
             Err(error) => {
@@ -146,7 +147,7 @@ impl Client {
         terms: Terms,
         file: Option<FileId>,
     ) -> Result<Running, ClientError> {
-        let (conversation, arriving) = self.begin(procedure, terms, file, false).await?;
+        let (conversation, arriving) = Box::pin(self.begin(procedure, terms, file, false)).await?;
         Ok(self.launch(conversation, Cargo::Nothing, None, Beginning::New, arriving))
     }
 

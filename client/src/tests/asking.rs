@@ -106,7 +106,7 @@ async fn wrong_bytes_of_the_right_length_do_not_replace_a_file() {
     let (outcome, _) = scene.get(true).await;
     assert!(!outcome.complete, "{outcome:?}");
     let text = &outcome.failures[0].text;
-    assert!(text.contains("the checksum of the bytes"), "{text}");
+    assert!(text.contains("do not match its checksum"), "{text}");
     assert_eq!(scene.target(), OLD.as_bytes());
 
     let (outcome, warnings) = scene.get(false).await;
