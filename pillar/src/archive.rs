@@ -42,6 +42,7 @@
 //! The [`Claim`] travels along, so that between the look into the index and the commit nobody else
 //! writes the same file: keep the [`Published`] or [`Removed`] until the row is committed.
 
+mod admission;
 mod claims;
 pub(crate) mod disk;
 mod error;
@@ -86,10 +87,7 @@ pub(crate) use self::{
     upkeep::Identity,
     walk::{Found, Tree, TreeKind, Walk},
 };
-use crate::{
-    digests::{Checksums, Spec},
-    health::Directory,
-};
+use crate::digests::Checksums;
 
 /// What an archive is made of.
 #[derive(Clone, Debug)]
@@ -114,32 +112,6 @@ struct Inner {
     folders: Folders,
     /// One for each shelf.
     _locks: Vec<File>,
-}
-
-impl Inner {
-    fn directories(&self) -> Vec<Directory> {
-        let mut directories: BTreeMap<PathBuf, Directory> = BTreeMap::new();
-        for shelf in self.collections.values().flat_map(|it| &it.shelves) {
-            let looked = shelf
-                .check_present()
-                .and_then(|()| self.space.offered(shelf));
-            let (available, minimum_size_left) = match looked {
-                Ok((available, minimum)) => (Ok(available), minimum),
-                Err(error) => (Err(error.to_string()), 0),
-            };
-            let path = shelf.directory.clone();
-            let directory = directories.entry(path.clone()).or_insert(Directory {
-                path,
-                available: Ok(0),
-                minimum_size_left,
-            });
-            // One that lacks a collection's part is not in order, whatever the others say.
-            if directory.available.is_ok() {
-                directory.available = available;
-            }
-        }
-        directories.into_values().collect()
-    }
 }
 
 /// One collection's part of the archive.
@@ -221,31 +193,6 @@ impl Archive {
         })))
     }
 
-    /// Whether a file of this id and size could be stored now, as far as the disk is concerned: a few
-    /// system calls, nothing written. A file that is there already does not matter here, since only
-    /// the index knows whether it counts.
-    ///
-    /// # Errors
-    /// [`ArchiveError::NoSpace`]; [`ArchiveError::FolderInTheWay`] or [`ArchiveError::FileInTheWay`] if
-    /// the id clashes with the folders of others.
-    pub fn check(
-        &self,
-        collection: &CollectionId,
-        id: &ArchiveFileId,
-        size: u64,
-    ) -> Result<(), ArchiveError> {
-        let collection = self.collection(collection)?;
-        if !collection.keeps_bytes() {
-            return Ok(());
-        }
-        for shelf in &collection.shelves {
-            shelf.admits(id, Leftover::Replace)?;
-        }
-        self.0
-            .space
-            .check(&collection.id, &collection.shelves, size)
-    }
-
     /// The right to write a file, before anything is decided about it.
     ///
     /// # Errors
@@ -271,67 +218,6 @@ impl Archive {
     ) -> Result<Claim, ArchiveError> {
         let collection = self.collection(collection)?;
         self.0.claims.claim_in_turn(collection, id).await
-    }
-
-    /// Starts to receive a file: promises it space for `announced` bytes (0 if unknown), and computes
-    /// the checksums of `specs` on the way.
-    ///
-    /// More bytes than announced are accepted while there is space; whether they are right is for the
-    /// caller to say.
-    ///
-    /// # Errors
-    /// [`ArchiveError::NoSpace`].
-    pub fn receive(
-        &self,
-        claim: Claim,
-        announced: u64,
-        specs: Vec<Spec>,
-    ) -> Result<IncomingFile, ArchiveError> {
-        self.receive_on(claim, None, announced, specs)
-    }
-
-    /// The same for a file that is to take another's place: if there is room it is received where that one stands,
-    /// so that the change is one rename.
-    ///
-    /// # Errors
-    /// [`ArchiveError::NoSpace`].
-    pub fn receive_version(
-        &self,
-        claim: Claim,
-        announced: u64,
-        specs: Vec<Spec>,
-    ) -> Result<IncomingFile, ArchiveError> {
-        let place = claim.standing()?.into_iter().next();
-        self.receive_on(claim, place.as_ref(), announced, specs)
-    }
-
-    fn receive_on(
-        &self,
-        claim: Claim,
-        preferred: Option<&Arc<Shelf>>,
-        announced: u64,
-        specs: Vec<Spec>,
-    ) -> Result<IncomingFile, ArchiveError> {
-        let collection = &claim.collection;
-        let reserve = || {
-            let space = &self.0.space;
-            space.reserve(&collection.id, &collection.shelves, preferred, announced)
-        };
-        let reservation = collection.keeps_bytes().then(reserve).transpose()?;
-        Ok(IncomingFile::new(claim, reservation, specs))
-    }
-
-    /// Takes a file in on somebody's word: nothing is received. Gives the claim back where bytes are kept.
-    pub(crate) fn believe(
-        &self,
-        claim: Claim,
-        size: u64,
-        checksums: Checksums,
-    ) -> Result<ReceivedFile, Claim> {
-        if claim.collection.keeps_bytes() {
-            return Err(claim);
-        }
-        Ok(ReceivedFile::unseen(claim, size, checksums))
     }
 
     /// Stores a received file. When this returns the file is complete and will outlast a power cut.
@@ -361,13 +247,6 @@ impl Archive {
         let collection = Arc::clone(self.collection(collection)?);
         let id = id.clone();
         blocking(move || collection.open_file(&id)).await
-    }
-
-    /// The archive directories, and how much each still takes.
-    pub(crate) async fn directories(&self) -> Vec<Directory> {
-        let inner = Arc::clone(&self.0);
-        let looked = tokio::task::spawn_blocking(move || inner.directories()).await;
-        looked.unwrap_or_default()
     }
 
     fn collection(&self, id: &CollectionId) -> Result<&Arc<CollectionArchive>, ArchiveError> {

@@ -1,7 +1,5 @@
 //! What every handler works with.
 
-use std::path::PathBuf;
-
 use pillarbox_component::{AlarmRequest, Asked, Component, LinkMonitor};
 use pillarbox_exchange::ExchangeClient;
 use pillarbox_messages::{
@@ -15,6 +13,7 @@ use crate::{
     digests::Spec,
     index::{FileRow, Index},
     refusal::Refusal,
+    result_document::Results,
     take_over::Unexplored,
     workers::Board,
 };
@@ -30,7 +29,7 @@ pub(crate) struct Context {
     /// The repository's default checksum: the one that the index holds.
     pub(crate) default_spec: Spec,
     /// Where result documents are written before they are sent; emptied at start.
-    pub(crate) results: PathBuf,
+    pub(crate) results: Results,
     /// The collections of which not all files may have been found yet.
     pub(crate) unexplored: Unexplored,
     /// What its background workers are doing.

@@ -5,7 +5,7 @@ use pillarbox_messages::{HexBinary, ResponseCode, wording::count};
 use pillarbox_settings::ChecksumDownload;
 
 use crate::{
-    archive::{Archive, ArchiveError, Claim, IncomingFile, ReceivedFile},
+    archive::{Claim, IncomingFile, ReceivedFile},
     checks,
     context::Context,
     digests::{Checksums, Spec},
@@ -24,8 +24,14 @@ pub(crate) struct Offer<'a> {
     pub(crate) requested: Option<&'a Spec>,
 }
 
-/// How the archive takes a file in: as a new one or as another's next version.
-pub(crate) type Receive = fn(&Archive, Claim, u64, Vec<Spec>) -> Result<IncomingFile, ArchiveError>;
+/// How the archive takes a file in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    /// As a new one.
+    New,
+    /// As another's next version.
+    Version,
+}
 
 impl Offer<'_> {
     /// Downloads into a temporary file, with every checksum that is needed computed on the way. What is not as
@@ -34,13 +40,13 @@ impl Offer<'_> {
         &self,
         context: &Context,
         claim: Claim,
-        receive: Receive,
+        arrival: Arrival,
     ) -> Result<ReceivedFile, Refusal> {
         let claim = match self.believe(context, claim)? {
             Ok(believed) => return Ok(believed),
             Err(claim) => claim,
         };
-        let received = self.download(context, claim, receive).await?;
+        let received = self.download(context, claim, arrival).await?;
         match self.judge(&received) {
             Ok(()) => Ok(received),
             Err(refusal) => {
@@ -74,7 +80,7 @@ impl Offer<'_> {
         &self,
         context: &Context,
         claim: Claim,
-        receive: Receive,
+        arrival: Arrival,
     ) -> Result<ReceivedFile, Refusal> {
         let mut specs = vec![context.default_spec.clone()];
         specs.extend(self.given.map(|(spec, _)| spec.clone()));
@@ -85,7 +91,11 @@ impl Offer<'_> {
             self.fits(offered)?;
         }
         let announced = self.size.or(download.length);
-        let mut incoming = receive(&context.archive, claim, announced.unwrap_or(0), specs)?;
+        let (archive, announced) = (&context.archive, announced.unwrap_or(0));
+        let mut incoming = match arrival {
+            Arrival::New => archive.receive(claim, announced, specs).await?,
+            Arrival::Version => archive.receive_version(claim, announced, specs).await?,
+        };
         match self.copy(&mut download, &mut incoming).await {
             Ok(()) => Ok(incoming.finish().await?),
             Err(refusal) => {

@@ -4,7 +4,7 @@ mod intake;
 mod serving;
 
 use std::{
-    collections::BTreeSet, fmt, fs, io, num::NonZeroU64, path::PathBuf, sync::Arc, time::Duration,
+    collections::BTreeSet, fmt, io, num::NonZeroU64, path::PathBuf, sync::Arc, time::Duration,
 };
 
 use pillarbox_bus::{AckMode, Bus, BusError, SubscribeRequest};
@@ -26,6 +26,7 @@ use crate::{
     digests::{Spec, SpecError},
     index::{Index, IndexError, IndexOptions},
     presence,
+    result_document::Results,
     take_over::Unexplored,
     workers::{Background, Board, Purge, Recheck, Reconcile, Report, WorkerStatus},
 };
@@ -312,9 +313,9 @@ pub(crate) fn open(options: PillarOptions) -> Result<Context, PillarError> {
         return Err(PillarError::NoCollection(id));
     }
     let results = data.join("results");
-    empty(&results).map_err(|source| PillarError::Data {
-        path: results.clone(),
-        source,
+    let results = Results::open(results.clone(), settings.minimum_size_left).map_err(|source| {
+        let path = results;
+        PillarError::Data { path, source }
     })?;
     let index = Index::open(IndexOptions {
         path: data.join("index.sqlite"),
@@ -352,15 +353,6 @@ pub(crate) fn open(options: PillarOptions) -> Result<Context, PillarError> {
         asked: Asked::default(),
         link,
     })
-}
-
-/// An empty directory of this name.
-fn empty(directory: &std::path::Path) -> io::Result<()> {
-    match fs::remove_dir_all(directory) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    fs::create_dir_all(directory)
 }
 
 /// Messages in hand, of one subscription.

@@ -8,6 +8,7 @@ use std::{
 };
 
 use rustix::fs::{Advice, fadvise};
+use tokio::runtime::Handle;
 use uuid::Uuid;
 
 use super::{ArchiveError, error::Context};
@@ -129,6 +130,40 @@ impl Drop for TempFile {
             && let Err(error) = fs::remove_file(&self.path)
         {
             tracing::warn!(path = %self.path.display(), %error, "temporary file left over");
+        }
+    }
+}
+
+/// Something that is dropped on a blocking thread, since that takes time: as removing a large file does.
+#[derive(Debug)]
+pub(crate) struct OffThread<T: Send + 'static>(Option<T>);
+
+impl<T: Send + 'static> OffThread<T> {
+    pub(crate) const fn new(inner: T) -> Self {
+        Self(Some(inner))
+    }
+
+    /// What it is.
+    #[expect(clippy::expect_used, reason = "it is taken out by what consumes this")]
+    pub(crate) const fn inner(&self) -> &T {
+        self.0.as_ref().expect("still there")
+    }
+
+    /// For whoever is on such a thread.
+    #[expect(clippy::expect_used, reason = "it is taken out by what consumes this")]
+    pub(crate) fn into_inner(mut self) -> T {
+        self.0.take().expect("still there")
+    }
+}
+
+impl<T: Send + 'static> Drop for OffThread<T> {
+    fn drop(&mut self) {
+        let Some(inner) = self.0.take() else {
+            return;
+        };
+        if let Ok(runtime) = Handle::try_current() {
+            // A runtime that ends drops it here and now.
+            drop(runtime.spawn_blocking(move || drop(inner)));
         }
     }
 }

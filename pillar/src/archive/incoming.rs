@@ -9,7 +9,11 @@ use std::{
 use bytes::Bytes;
 use tokio::{sync::mpsc, task::JoinHandle};
 
-use super::{ArchiveError, Claim, disk::TempFile, space::Reservation};
+use super::{
+    ArchiveError, Claim,
+    disk::{OffThread, TempFile},
+    space::Reservation,
+};
 use crate::digests::{Checksums, Digests, Spec};
 
 /// A file whose bytes are being received; dropped before [`finish`](Self::finish), it leaves nothing.
@@ -59,30 +63,42 @@ impl IncomingFile {
     /// No space, or the disk refused what was written before. The file can then only be dropped.
     pub async fn write(&mut self, bytes: Bytes) -> Result<(), ArchiveError> {
         let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        if let Receiving::Held(held) = &mut self.bytes {
-            if held.len().saturating_add(bytes.len()) <= HELD_MAX {
+        let before = self.size;
+        // Counted first: what is lost on the way is found missing at the end.
+        self.size = before.saturating_add(length);
+        if self.has_room_for(bytes.len()) {
+            self.cover(self.size).await?;
+            if let Receiving::Held(held) = &mut self.bytes {
                 held.extend_from_slice(&bytes);
-                self.cover(self.size.saturating_add(length))?;
-                self.size = self.size.saturating_add(length);
-                return Ok(());
             }
+            return Ok(());
+        }
+        if let Receiving::Held(held) = &mut self.bytes {
             let held = Bytes::from(std::mem::take(held));
             let temp = self.reservation.as_ref().map(|it| it.shelf.temp.clone());
             let stream = Stream::start(temp, Digests::new(&self.specs));
             self.bytes = Receiving::Streaming(stream);
-            self.spend(self.size);
+            self.spend(before);
             self.stream(held).await?;
         }
-        self.cover(length)?;
+        self.cover(length).await?;
         self.spend(length);
-        // Counted first: what is lost on the way is found missing at the end.
-        self.size = self.size.saturating_add(length);
         self.stream(bytes).await
     }
 
-    fn cover(&mut self, bytes: u64) -> Result<(), ArchiveError> {
-        let reservation = self.reservation.as_mut();
-        reservation.map_or(Ok(()), |it| it.cover(bytes))
+    /// Whether so many bytes more can be held in memory.
+    fn has_room_for(&self, length: usize) -> bool {
+        match &self.bytes {
+            Receiving::Held(held) => held.len().saturating_add(length) <= HELD_MAX,
+            Receiving::Streaming(_) => false,
+        }
+    }
+
+    async fn cover(&mut self, bytes: u64) -> Result<(), ArchiveError> {
+        match &mut self.reservation {
+            Some(reservation) => reservation.cover(bytes).await,
+            None => Ok(()),
+        }
     }
 
     fn spend(&mut self, bytes: u64) {
@@ -112,6 +128,9 @@ impl IncomingFile {
         } = self;
         let (content, checksums) = match bytes {
             Receiving::Held(held) => {
+                if u64::try_from(held.len()) != Ok(size) {
+                    return Err(ArchiveError::Interrupted);
+                }
                 let checksums = Checksums::of(&held, &specs);
                 (Content::Held(held), checksums)
             }
@@ -124,7 +143,10 @@ impl IncomingFile {
                 let Streamed {
                     temp, checksums, ..
                 } = streamed;
-                (temp.map_or(Content::Unkept, Content::Written), checksums)
+                let content = temp.map_or(Content::Unkept, |temp| {
+                    Content::Written(OffThread::new(temp))
+                });
+                (content, checksums)
             }
         };
         Ok(ReceivedFile {
@@ -159,7 +181,7 @@ pub struct ReceivedFile {
 #[derive(Debug)]
 pub(super) enum Content {
     Held(Vec<u8>),
-    Written(TempFile),
+    Written(OffThread<TempFile>),
     /// Nowhere.
     Unkept,
 }
@@ -190,7 +212,8 @@ impl ReceivedFile {
     /// Drops the file, and returns when its bytes are gone from the disk.
     pub async fn discard(self) {
         if let Content::Written(temp) = self.content {
-            // Removing a large file takes time. A panic in there has been reported by the task.
+            let temp = temp.into_inner();
+            // A panic in there has been reported by the task.
             _ = tokio::task::spawn_blocking(move || drop(temp)).await;
         }
     }

@@ -6,7 +6,7 @@ use pillarbox_messages::ArchiveFileId;
 
 use super::{
     ArchiveError, Claim, Leftover, Published, ReceivedFile, StagedFile,
-    disk::TempFile,
+    disk::{OffThread, TempFile},
     error::Context,
     folders::Folders,
     incoming::Content,
@@ -45,7 +45,7 @@ impl Content {
     fn stage(self, reservation: Reservation) -> Result<Option<StagedBytes>, ArchiveError> {
         let shelf = Arc::clone(&reservation.shelf);
         let temp = match self {
-            Self::Written(temp) => temp,
+            Self::Written(temp) => temp.into_inner(),
             Self::Held(bytes) => {
                 let mut temp = TempFile::create(&shelf.temp)?;
                 temp.write(&bytes)?;
@@ -55,6 +55,7 @@ impl Content {
         };
         drop(reservation);
         temp.sync()?;
+        let temp = OffThread::new(temp);
         Ok(Some(StagedBytes { shelf, temp }))
     }
 }
@@ -108,7 +109,7 @@ impl StagedBytes {
             folders,
             leftover,
         };
-        let mut superseded: Vec<_> = placing.place(temp)?.into_iter().collect();
+        let mut superseded: Vec<_> = placing.place(temp.into_inner())?.into_iter().collect();
         for stale in elsewhere {
             superseded.push(stale.clear(&claim.id, folders)?);
         }

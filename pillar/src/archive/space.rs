@@ -10,7 +10,7 @@ use std::{
 use pillarbox_messages::CollectionId;
 use rustix::fs::statvfs;
 
-use super::{ArchiveError, NoSpace, error::Context, shelf::Shelf};
+use super::{ArchiveError, NoSpace, blocking, error::Context, shelf::Shelf};
 
 /// Asks the file system of a directory for what it offers, in bytes.
 type Available = dyn Fn(&Path) -> io::Result<u64> + Send + Sync;
@@ -39,7 +39,7 @@ impl Space {
         }
     }
 
-    /// Promises `bytes` on the preferred shelf if they fit there, else on the one with most room.
+    /// Promises `bytes` on the preferred shelf if they fit there, else on the one with most room. Blocks.
     pub(super) fn reserve(
         self: &Arc<Self>,
         collection: &CollectionId,
@@ -47,18 +47,16 @@ impl Space {
         preferred: Option<&Arc<Shelf>>,
         bytes: u64,
     ) -> Result<Reservation, ArchiveError> {
+        let preferred = preferred.and_then(|shelf| Some((shelf, self.look(shelf).ok()?)));
+        let others = self.look_at(shelves)?;
         let mut promised = self.lock();
-        let fits = |shelf: &&Arc<Shelf>| {
-            let room = self.room(&promised, shelf);
-            room.is_ok_and(|room| room.admit(collection, bytes).is_ok())
+        let fits = |(shelf, available): &(&Arc<Shelf>, u64)| {
+            let room = self.room(&promised, shelf, *available);
+            room.admit(collection, bytes).is_ok()
         };
         let shelf = match preferred.filter(fits) {
-            Some(shelf) => shelf,
-            None => {
-                let (shelf, room) = self.best(&promised, shelves)?;
-                room.admit(collection, bytes)?;
-                shelf
-            }
+            Some((shelf, _)) => shelf,
+            None => self.best(&promised, &others, collection, bytes)?,
         };
         let shelf = Arc::clone(shelf);
         add(&mut promised, shelf.device, bytes);
@@ -72,51 +70,72 @@ impl Space {
         })
     }
 
-    /// Whether `bytes` could be promised now.
+    /// Whether `bytes` could be promised now. Blocks.
     pub(super) fn check(
         &self,
         collection: &CollectionId,
         shelves: &[Arc<Shelf>],
         bytes: u64,
     ) -> Result<(), ArchiveError> {
-        let (_, room) = self.best(&self.lock(), shelves)?;
-        Ok(room.admit(collection, bytes)?)
+        let looked = self.look_at(shelves)?;
+        self.best(&self.lock(), &looked, collection, bytes)
+            .map(drop)
     }
 
-    /// What the file system of a shelf offers, and what must be left of it, in bytes.
+    /// What the file system of a shelf offers, and what must be left of it, in bytes. Blocks.
     pub(super) fn offered(&self, shelf: &Shelf) -> Result<(u64, u64), ArchiveError> {
-        let room = self.room(&self.lock(), shelf)?;
-        Ok((room.available, room.minimum_size_left))
+        Ok((self.look(shelf)?, self.minimum_size_left))
     }
 
-    fn best<'a>(
+    /// What the file systems of the shelves offer, in bytes; of those that say so.
+    fn look_at<'a>(
         &self,
-        promised: &BTreeMap<u64, u64>,
         shelves: &'a [Arc<Shelf>],
-    ) -> Result<(&'a Arc<Shelf>, Room), ArchiveError> {
-        let mut best: Option<(&Arc<Shelf>, Room)> = None;
-        let mut failure = None;
+    ) -> Result<Vec<(&'a Arc<Shelf>, u64)>, ArchiveError> {
+        let (mut looked, mut failure) = (Vec::new(), None);
         for shelf in shelves {
-            match self.room(promised, shelf) {
-                Ok(room) if best.is_none_or(|(_, known)| room.usable() > known.usable()) => {
-                    best = Some((shelf, room));
-                }
-                Ok(_) => {}
+            match self.look(shelf) {
+                Ok(available) => looked.push((shelf, available)),
                 Err(error) => failure = Some(error),
             }
         }
-        best.ok_or_else(|| failure.unwrap_or(ArchiveError::NoDirectory))
+        match looked.is_empty() {
+            true => Err(failure.unwrap_or(ArchiveError::NoDirectory)),
+            false => Ok(looked),
+        }
     }
 
-    fn room(&self, promised: &BTreeMap<u64, u64>, shelf: &Shelf) -> Result<Room, ArchiveError> {
-        let available =
-            (self.available)(&shelf.directory).at("ask for free space of", &shelf.directory)?;
-        let reserved = promised.get(&shelf.device).copied().unwrap_or_default();
-        Ok(Room {
+    /// Asks a file system, which may take its time: not under the lock.
+    fn look(&self, shelf: &Shelf) -> Result<u64, ArchiveError> {
+        (self.available)(&shelf.directory).at("ask for free space of", &shelf.directory)
+    }
+
+    /// The shelf with most room, if it is enough.
+    fn best<'a>(
+        &self,
+        promised: &BTreeMap<u64, u64>,
+        looked: &[(&'a Arc<Shelf>, u64)],
+        collection: &CollectionId,
+        bytes: u64,
+    ) -> Result<&'a Arc<Shelf>, ArchiveError> {
+        let mut best: Option<(&Arc<Shelf>, Room)> = None;
+        for (shelf, available) in looked {
+            let room = self.room(promised, shelf, *available);
+            if best.is_none_or(|(_, known)| room.usable() > known.usable()) {
+                best = Some((shelf, room));
+            }
+        }
+        let (shelf, room) = best.ok_or(ArchiveError::NoDirectory)?;
+        room.admit(collection, bytes)?;
+        Ok(shelf)
+    }
+
+    fn room(&self, promised: &BTreeMap<u64, u64>, shelf: &Shelf, available: u64) -> Room {
+        Room {
             available,
             minimum_size_left: self.minimum_size_left,
-            reserved,
-        })
+            reserved: promised.get(&shelf.device).copied().unwrap_or_default(),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, u64>> {
@@ -143,18 +162,28 @@ pub(super) struct Reservation {
 }
 
 impl Reservation {
-    /// Sees to it that at least `bytes` are promised still. What was announced may have been too
-    /// little, or nothing.
-    pub(super) fn cover(&mut self, bytes: u64) -> Result<(), ArchiveError> {
+    /// Sees to it that at least `bytes` are promised still. What was announced may have been too little, or nothing:
+    /// then the file system is asked, on a blocking thread, and some more is promised if there is room, so that it is
+    /// not asked for each piece.
+    pub(super) async fn cover(&mut self, bytes: u64) -> Result<(), ArchiveError> {
         let more = bytes.saturating_sub(self.left);
-        if more > 0 {
-            let mut promised = self.space.lock();
-            self.space
-                .room(&promised, &self.shelf)?
-                .admit(&self.collection, more)?;
-            add(&mut promised, self.shelf.device, more);
-            self.left += more;
+        if more == 0 {
+            return Ok(());
         }
+        let (space, shelf) = (Arc::clone(&self.space), Arc::clone(&self.shelf));
+        let available = blocking(move || space.look(&shelf)).await?;
+        let mut promised = self.space.lock();
+        let room = self.space.room(&promised, &self.shelf, available);
+        let ahead = more.saturating_add(AHEAD);
+        let more = match room.admit(&self.collection, ahead) {
+            Ok(()) => ahead,
+            Err(_) => {
+                room.admit(&self.collection, more)?;
+                more
+            }
+        };
+        add(&mut promised, self.shelf.device, more);
+        self.left += more;
         Ok(())
     }
 
@@ -224,8 +253,13 @@ fn subtract(promised: &mut BTreeMap<u64, u64>, device: u64, bytes: u64) {
     *sum = sum.saturating_sub(bytes);
 }
 
+/// Bytes that are promised at once to a file of unknown size.
+const AHEAD: u64 = 4 << 20;
+
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     use super::*;
 
     fn shelf(dir: &Path) -> Arc<Shelf> {
@@ -240,8 +274,8 @@ mod tests {
     }
 
     /// What others are about to write is no more to be had (P12).
-    #[test]
-    fn concurrent_files_are_counted() {
+    #[tokio::test]
+    async fn concurrent_files_are_counted() {
         let dir = tempfile::tempdir().unwrap();
         let shelves = [shelf(dir.path())];
         let space = Arc::new(Space::with(100, |_| Ok(1_000)));
@@ -255,13 +289,38 @@ mod tests {
         assert_eq!((refused.available, refused.minimum_size_left), (1_000, 100));
         first.spend(500);
         assert_eq!(no_space(space.check(&books, &shelves, 801)).usable, 800);
-        first.cover(100).unwrap();
-        assert_eq!(no_space(first.cover(901)).needed, 801);
-        first.cover(900).unwrap();
+        first.cover(100).await.unwrap();
+        assert_eq!(no_space(first.cover(901).await).needed, 801);
+        first.cover(900).await.unwrap();
         assert_eq!(no_space(space.check(&books, &shelves, 1)).usable, 0);
         drop(first);
         space.check(&books, &shelves, 900).unwrap();
         no_space(space.check(&books, &shelves, 901));
+    }
+
+    /// A file system may take its time: it is not asked for each piece, nor while others wait.
+    #[tokio::test]
+    async fn a_file_of_unknown_size_asks_now_and_then() {
+        let dir = tempfile::tempdir().unwrap();
+        let shelves = [shelf(dir.path())];
+        let asked = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&asked);
+        let space = Arc::new(Space::with(100, move |_| {
+            count.fetch_add(1, Ordering::SeqCst);
+            Ok(100 + 3 * AHEAD)
+        }));
+        let books = "books".into();
+        let mut file = space.reserve(&books, &shelves, None, 0).unwrap();
+        for _ in 0..AHEAD / 4_096 {
+            file.cover(4_096).await.unwrap();
+            file.spend(4_096);
+        }
+        assert_eq!(asked.load(Ordering::SeqCst), 2);
+        // Of what it does not need others can be promised again, once it has come to its end.
+        file.cover(1).await.unwrap();
+        no_space(space.check(&books, &shelves, 3 * AHEAD));
+        drop(file);
+        space.check(&books, &shelves, 3 * AHEAD).unwrap();
     }
 
     #[test]

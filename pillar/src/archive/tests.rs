@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::*;
+use crate::digests::Spec;
 
 mod changes;
 mod crash;
@@ -42,6 +43,7 @@ async fn receive(archive: &Archive, id: &ArchiveFileId, bytes: &[u8]) -> Receive
     let claim = archive.claim(&books(), id).unwrap();
     let mut incoming = archive
         .receive(claim, bytes.len() as u64, vec![md5()])
+        .await
         .unwrap();
     for part in bytes.chunks(50_000) {
         incoming.write(Bytes::copy_from_slice(part)).await.unwrap();
@@ -158,20 +160,20 @@ async fn an_unfinished_file_leaves_nothing() {
     let name = id("x1");
     for parts in [1, 10] {
         let start = || archive.receive(archive.claim(&books(), &name).unwrap(), 0, vec![md5()]);
-        let mut incoming = start().unwrap();
+        let mut incoming = start().await.unwrap();
         for _ in 0..parts {
             incoming.write(Bytes::from(vec![1; 20_000])).await.unwrap();
         }
         incoming.discard().await;
         assert_no_temporary_files(dir.path());
-        let mut incoming = start().unwrap();
+        let mut incoming = start().await.unwrap();
         for _ in 0..parts {
             incoming.write(Bytes::from(vec![1; 20_000])).await.unwrap();
         }
         drop(incoming);
         wait_for_no_temporary_files(dir.path()).await;
         drop(receive(&archive, &name, &vec![1; 20_000 * parts]).await);
-        assert_no_temporary_files(dir.path());
+        wait_for_no_temporary_files(dir.path()).await;
         receive(&archive, &name, &vec![1; 20_000 * parts])
             .await
             .discard()
@@ -190,22 +192,26 @@ async fn an_unfinished_file_leaves_nothing() {
 async fn bytes_lost_on_the_way_are_noticed() {
     let dir = tempfile::tempdir().unwrap();
     let archive = open(&dir);
-    let claim = archive.claim(&books(), &id("x1")).unwrap();
-    let mut incoming = archive.receive(claim, 0, vec![md5()]).unwrap();
-    let part = Bytes::from(vec![1; 1 << 20]);
-    loop {
-        let mut write = std::pin::pin!(incoming.write(part.clone()));
-        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-        if write.as_mut().poll(&mut context).is_pending() {
-            break;
+    // In memory, while space is looked for; and on the way to the disk.
+    for (size, announced) in [(1, 0), (1 << 20, 1 << 30)] {
+        let claim = archive.claim(&books(), &id("x1")).unwrap();
+        let incoming = archive.receive(claim, announced, vec![md5()]).await;
+        let mut incoming = incoming.unwrap();
+        let part = Bytes::from(vec![1; size]);
+        loop {
+            let mut write = std::pin::pin!(incoming.write(part.clone()));
+            let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+            if write.as_mut().poll(&mut context).is_pending() {
+                break;
+            }
         }
+        let finished = incoming.finish().await;
+        assert!(
+            matches!(finished, Err(ArchiveError::Interrupted)),
+            "{finished:?}"
+        );
+        wait_for_no_temporary_files(dir.path()).await;
     }
-    let finished = incoming.finish().await;
-    assert!(
-        matches!(finished, Err(ArchiveError::Interrupted)),
-        "{finished:?}"
-    );
-    wait_for_no_temporary_files(dir.path()).await;
 }
 
 #[tokio::test]
@@ -259,7 +265,7 @@ async fn racing_puts_of_one_id() {
             let Ok(claim) = archive.claim(&books(), &id(name)) else {
                 return None;
             };
-            let mut incoming = archive.receive(claim, 0, vec![]).unwrap();
+            let mut incoming = archive.receive(claim, 0, vec![]).await.unwrap();
             incoming
                 .write(Bytes::from(vec![number; 100_000]))
                 .await
@@ -295,7 +301,7 @@ async fn files_and_folders_do_not_take_each_others_place() {
                 matches!(below, Err(ArchiveError::FileInTheWay(_))),
                 "{below:?}"
             );
-            let early = archive.check(&books(), &id(name), 1);
+            let early = archive.check(&books(), &id(name), 1).await;
             assert!(matches!(early, Err(ArchiveError::FileInTheWay(_))));
         }
         put(&archive, "d/e/f", P7, Leftover::Replace).await.unwrap();
@@ -304,7 +310,7 @@ async fn files_and_folders_do_not_take_each_others_place() {
             matches!(above, Err(ArchiveError::FolderInTheWay(_))),
             "{above:?}"
         );
-        let early = archive.check(&books(), &id("d/e"), 1);
+        let early = archive.check(&books(), &id("d/e"), 1).await;
         assert!(matches!(early, Err(ArchiveError::FolderInTheWay(_))));
     }
     assert_no_temporary_files(dir.path());

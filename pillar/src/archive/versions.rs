@@ -5,8 +5,10 @@ use std::{path::PathBuf, sync::Arc};
 use pillarbox_messages::HexBinary;
 
 use super::{
-    Archive, ArchiveError, Claim, Leftover, Published, ReceivedFile, blocking, disk::TempFile,
-    retained::Retained, shelf::Shelf,
+    Archive, ArchiveError, Claim, Leftover, Published, ReceivedFile, blocking,
+    disk::{OffThread, TempFile},
+    retained::Retained,
+    shelf::Shelf,
 };
 use crate::digests::{Checksums, Spec};
 
@@ -27,7 +29,7 @@ pub struct StagedFile {
 #[derive(Debug)]
 pub(super) struct StagedBytes {
     pub(super) shelf: Arc<Shelf>,
-    pub(super) temp: TempFile,
+    pub(super) temp: OffThread<TempFile>,
 }
 
 /// A file that was taken away. Keep it until the index knows: it holds the [`Claim`].

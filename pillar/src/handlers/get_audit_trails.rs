@@ -169,12 +169,13 @@ async fn inline(
 
 /// Writes the result document and sends it where the client asked for it.
 async fn deliver(context: &Context, walk: &mut Walk<Events>, address: &str) -> Result<(), Refusal> {
-    let document = result_document::Document::create(context)?;
+    let document = context.results.begin().await?;
     let mut writer = AuditTrailsWriter::start(document.writer(), &walk.source.query.collection)
         .map_err(result_document::failed)?;
     while let Some(event) = walk.next(context).await? {
         if let Some(event) = told(context, event) {
             writer.item(&event).map_err(result_document::failed)?;
+            document.write_out().await?;
         }
     }
     writer.finish().map_err(result_document::failed)?;

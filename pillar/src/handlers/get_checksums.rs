@@ -144,7 +144,7 @@ async fn inline(
 
 /// Writes the result document and sends it where the client asked for it.
 async fn deliver(context: &Context, accepted: &mut Accepted, address: &str) -> Result<(), Refusal> {
-    let document = result_document::Document::create(context)?;
+    let document = context.results.begin().await?;
     let mut writer = ChecksumsWriter::start(
         document.writer(),
         &accepted.listing.source.collection,
@@ -154,6 +154,7 @@ async fn deliver(context: &Context, accepted: &mut Accepted, address: &str) -> R
     while let Some(row) = accepted.listing.next(context).await? {
         if let Some(item) = item(context, accepted, row).await? {
             writer.item(&item).map_err(result_document::failed)?;
+            document.write_out().await?;
         }
     }
     writer.finish().map_err(result_document::failed)?;

@@ -115,7 +115,7 @@ async fn inline(context: &Context, listing: &mut Listing) -> Result<Vec<FileIdsD
 
 /// Writes the result document and sends it where the client asked for it.
 async fn deliver(context: &Context, listing: &mut Listing, address: &str) -> Result<(), Refusal> {
-    let document = result_document::Document::create(context)?;
+    let document = context.results.begin().await?;
     let mut writer = FileIdsWriter::start(
         document.writer(),
         &listing.source.collection,
@@ -126,6 +126,7 @@ async fn deliver(context: &Context, listing: &mut Listing, address: &str) -> Res
         writer
             .item(&item(context, &row))
             .map_err(result_document::failed)?;
+        document.write_out().await?;
     }
     writer.finish().map_err(result_document::failed)?;
     document.send(context, address).await

@@ -11,11 +11,11 @@ use tracing::warn;
 
 use super::{Checked, Handler, Origin, again, operation_key};
 use crate::{
-    archive::{Archive, Claim, Leftover, ReceivedFile},
+    archive::{Claim, Leftover, ReceivedFile},
     change, checks,
     context::{Context, accepted, completed, identified, info},
     digests::{Checksums, Spec},
-    download::{self, Offer, announced_size},
+    download::{self, Arrival, Offer, announced_size},
     index::{AuditEntry, FileRow, IndexError, PutRecord, Remember},
     refusal::Refusal,
     take_over,
@@ -34,7 +34,8 @@ pub(super) async fn identify(
         if existing.is_none() {
             context
                 .archive
-                .check(collection, &file, request.file_size.unwrap_or(0))?;
+                .check(collection, &file, request.file_size.unwrap_or(0))
+                .await?;
         }
     }
     let response_info = match &existing {
@@ -112,7 +113,8 @@ impl Handler for PutFile {
         }
         context
             .archive
-            .check(collection, &file, request.file_size.unwrap_or(0))?;
+            .check(collection, &file, request.file_size.unwrap_or(0))
+            .await?;
         download::address(context, &request.file_address, given.as_ref())?;
         Ok(Checked::Accepted(Accepted {
             collection: collection.clone(),
@@ -152,7 +154,7 @@ impl Handler for PutFile {
             given: given.as_ref(),
             requested: requested.as_ref(),
         };
-        let received = offer.receive(context, claim, Archive::receive).await?;
+        let received = offer.receive(context, claim, Arrival::New).await?;
         store(context, origin, request, collection, requested, received).await
     }
 

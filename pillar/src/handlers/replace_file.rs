@@ -10,12 +10,12 @@ use pillarbox_messages::{
 
 use super::{Checked, Destructive, Handler, Origin, again, operation_key};
 use crate::{
-    archive::{Archive, Claim, StagedFile},
+    archive::{Claim, StagedFile},
     change::{self, Change},
     checks,
     context::{Context, accepted, completed, identified},
     digests::{Checksums, Spec},
-    download::{self, Offer, announced_size},
+    download::{self, Arrival, Offer, announced_size},
     existing::Existing,
     index::{AuditEntry, NewVersion, OpenOperation, Prior},
     refusal::Refusal,
@@ -31,7 +31,8 @@ pub(super) async fn identify(
     checks::known(context, collection, &request.file_id).await?;
     context
         .archive
-        .check(collection, &file, request.file_size.unwrap_or(0))?;
+        .check(collection, &file, request.file_size.unwrap_or(0))
+        .await?;
     Ok(IdentifyPillarsForReplaceFileResponse {
         header: context.response_header(&request.header),
         response_info: identified(),
@@ -125,7 +126,8 @@ impl Handler for ReplaceFile {
         let row = prior.row.ok_or_else(Refusal::not_found)?;
         context
             .archive
-            .check(collection, &file, request.file_size)?;
+            .check(collection, &file, request.file_size)
+            .await?;
         let specs = Specs::check(context, request)?;
         let mut existing = Existing::new(collection.clone(), claim, row, &specs.of_old());
         existing.be_there(context).await?;
@@ -169,9 +171,7 @@ impl Handler for ReplaceFile {
         let Existing {
             collection, claim, ..
         } = existing;
-        let received = offer
-            .receive(context, claim, Archive::receive_version)
-            .await?;
+        let received = offer.receive(context, claim, Arrival::Version).await?;
         let staged = context.archive.stage(received).await?;
         let new = requested_of(context, specs.requested_new.as_ref(), &staged.checksums);
         let operation = OpenOperation {

@@ -17,7 +17,7 @@ mod trails;
 mod unverified;
 mod weaknesses;
 
-use std::path::Path;
+use std::{fs, path::Path};
 
 use bytes::Bytes;
 use pillarbox_bus::{Broker, BrokerOptions, ClientTemplates, ConnectOptions, Subscription};

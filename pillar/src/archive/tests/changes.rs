@@ -11,6 +11,7 @@ async fn receive_version(archive: &Archive, name: &str, bytes: &[u8]) -> Receive
     let claim = archive.claim(&books(), &id(name)).unwrap();
     let mut incoming = archive
         .receive_version(claim, bytes.len() as u64, vec![md5()])
+        .await
         .unwrap();
     incoming.write(Bytes::copy_from_slice(bytes)).await.unwrap();
     incoming.finish().await.unwrap()

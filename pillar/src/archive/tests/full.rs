@@ -21,7 +21,8 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        _ = Command::new("umount").arg(self.0.path()).status();
+        // A thread may be about to close its last file.
+        _ = Command::new("umount").arg("-l").arg(self.0.path()).status();
     }
 }
 
@@ -31,7 +32,10 @@ async fn space_is_checked_before_and_while_receiving() {
     let space = Space::with(1_000, |_| Ok(201_000));
     let archive = Archive::open_with(&options(&[dir.path()]), space).unwrap();
     let claim = |name| archive.claim(&books(), &id(name)).unwrap();
-    let error = archive.receive(claim("x1"), 200_001, vec![]).unwrap_err();
+    let error = archive
+        .receive(claim("x1"), 200_001, vec![])
+        .await
+        .unwrap_err();
     assert!(error.is_no_space());
     assert!(
         error
@@ -39,10 +43,13 @@ async fn space_is_checked_before_and_while_receiving() {
             .contains("200001 bytes needed, 200000 usable"),
         "{error}"
     );
-    let announced = archive.receive(claim("x1"), 150_000, vec![]).unwrap();
-    archive.check(&books(), &id("x3"), 50_001).unwrap_err();
+    let announced = archive.receive(claim("x1"), 150_000, vec![]).await.unwrap();
+    archive
+        .check(&books(), &id("x3"), 50_001)
+        .await
+        .unwrap_err();
     for part in [10_000, 70_000] {
-        let mut unannounced = archive.receive(claim("x2"), 0, vec![]).unwrap();
+        let mut unannounced = archive.receive(claim("x2"), 0, vec![]).await.unwrap();
         let mut refused = None;
         for _ in 0..10 {
             if let Err(error) = unannounced.write(Bytes::from(vec![0; part])).await {
@@ -55,7 +62,7 @@ async fn space_is_checked_before_and_while_receiving() {
         assert_no_temporary_files(dir.path());
     }
     drop(announced);
-    archive.check(&books(), &id("x3"), 200_000).unwrap();
+    archive.check(&books(), &id("x3"), 200_000).await.unwrap();
 }
 
 /// A disk that is full although the account said otherwise.
@@ -70,7 +77,10 @@ async fn a_full_disk_is_an_answer() {
     let archive = Archive::open_with(&options(&[dir.path()]), space).unwrap();
     let claim = |name| archive.claim(&books(), &id(name)).unwrap();
 
-    let mut incoming = archive.receive(claim("large"), 4 << 20, vec![]).unwrap();
+    let mut incoming = archive
+        .receive(claim("large"), 4 << 20, vec![])
+        .await
+        .unwrap();
     let mut outcome = Ok(());
     for _ in 0..64 {
         outcome = incoming.write(Bytes::from(vec![0; 1 << 16])).await;
