@@ -3,6 +3,7 @@
 mod asker;
 mod checks;
 mod expectations;
+mod levels;
 mod stage;
 
 use pillarbox_messages::{

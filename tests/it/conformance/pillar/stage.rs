@@ -20,14 +20,14 @@ use pillarbox_exchange::{
     AddressPolicy, ClientOptions, ExchangeClient, ExchangeServer, ServerOptions,
 };
 use pillarbox_messages::{
-    Alarm, AuditTrailEvent, CollectionId, CorrelationId, Destination, FileIds,
+    Alarm, AlarmCode, AuditTrailEvent, CollectionId, CorrelationId, Destination, FileIds,
     GetAuditTrailsFinalResponse, GetAuditTrailsRequest, GetFileIdsRequest, Header,
-    IdentifyPillarsForGetFileIdsRequest, Message, Operation, PutFileRequest, ResponseCode,
-    ResultingAuditTrails, Timestamp,
+    IdentifyPillarsForGetFileIdsRequest, Message, Operation, ProtocolVersion, PutFileRequest,
+    ResponseCode, ResultingAuditTrails, Timestamp,
     clock::{Clock, SystemClock},
 };
 use pillarbox_pillar::{Pillar, PillarOptions};
-use pillarbox_settings::{Node, Repository};
+use pillarbox_settings::{AlarmLevel, Node, Repository};
 use tokio::time::timeout;
 
 use super::{
@@ -105,11 +105,16 @@ pub(super) struct Stage {
     answers: Subscription,
     alarms: Subscription,
     fences: usize,
-    _directory: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Stage {
     pub(super) async fn start(kind: Kind) -> Self {
+        Self::start_at(kind, AlarmLevel::Warning).await
+    }
+
+    /// One whose pillar sends alarms from this level on.
+    pub(super) async fn start_at(kind: Kind, level: AlarmLevel) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let repository = Arc::new(Repository::from_toml_str(REPOSITORY, "test").unwrap());
         let mut options = BrokerOptions::new(directory.path().join("bus"), SystemClock::shared());
@@ -127,7 +132,7 @@ impl Stage {
         let exchange = ExchangeClient::new(&ClientOptions::new(policy)).unwrap();
         let clock = Arc::<Ahead>::default();
         let pillar = Pillar::start(PillarOptions {
-            settings: settings(kind, directory.path()),
+            settings: settings(kind, level, directory.path()),
             repository: Arc::clone(&repository),
             bus: connect(&broker, kind.id()),
             exchange: exchange.clone(),
@@ -157,7 +162,7 @@ impl Stage {
             answers,
             alarms,
             fences: 0,
-            _directory: directory,
+            directory,
         };
         stage.stock().await;
         stage
@@ -241,6 +246,54 @@ impl Stage {
             alarms,
             audit,
         }
+    }
+
+    /// Sends what a row asks for, spoiled on its way, and gives the codes of the answers and all alarms.
+    pub(super) async fn perform_at_level(
+        &mut self,
+        row: &Row,
+        spoil: Spoil,
+    ) -> (Vec<ResponseCode>, Vec<Alarm>) {
+        self.clock.0.fetch_add(120_000, Ordering::SeqCst);
+        if row.with_own {
+            let own = self.own();
+            self.put(BOOKS, &own, OLD).await;
+        }
+        let offered = self.offer(super::asker::NEW).await;
+        let request = (row.ask)(&self.asker(), &offered);
+        let mut outgoing = self.client.outgoing(&request);
+        outgoing.body = spoil(&request.to_xml()).into();
+        self.client.bus().publish(outgoing).await.unwrap();
+        let answers = self.answers_before_fence(&request).await;
+        self.fences += 1;
+        (codes(&answers), self.alarms_before_emergency().await)
+    }
+
+    /// The alarms that come before one that is sent at every level.
+    async fn alarms_before_emergency(&mut self) -> Vec<Alarm> {
+        let mut fence = self.asker().status();
+        fence.header.version = TOO_NEW;
+        let refused = self.ask(fence.into()).await;
+        assert_eq!(codes(&refused), [ResponseCode::RequestNotUnderstoodFailure]);
+        let mut alarms = Vec::new();
+        loop {
+            let Message::AlarmMessage(message) = next(&self.client, &mut self.alarms).await else {
+                panic!("only alarms go there")
+            };
+            let alarm = message.alarm;
+            if alarm.alarm_code == AlarmCode::InvalidMessageVersion
+                && alarm.alarm_text.contains("GetStatusRequest")
+            {
+                return alarms;
+            }
+            alarms.push(alarm);
+        }
+    }
+
+    /// Takes a row's own file away from the pillar's disk.
+    pub(super) fn lose_own(&self) {
+        let files = self.directory.path().join("archive/books/fileDir");
+        std::fs::remove_file(files.join(self.own())).unwrap();
     }
 
     /// A file id that no other row has.
@@ -364,7 +417,11 @@ impl Stage {
     }
 }
 
-fn settings(kind: Kind, directory: &std::path::Path) -> pillarbox_settings::PillarNode {
+fn settings(
+    kind: Kind,
+    level: AlarmLevel,
+    directory: &std::path::Path,
+) -> pillarbox_settings::PillarNode {
     let archive = directory.join("archive");
     let keeps = match kind {
         Kind::Full => {
@@ -373,7 +430,12 @@ fn settings(kind: Kind, directory: &std::path::Path) -> pillarbox_settings::Pill
         Kind::Sums => "type = \"CHECKSUM\"".to_owned(),
     };
     let id = kind.id();
-    let node = format!("[[pillars]]\nid = \"{id}\"\nalarm_level = \"WARNING\"\n{keeps}");
+    let level = match level {
+        AlarmLevel::Warning => "WARNING",
+        AlarmLevel::Error => "ERROR",
+        AlarmLevel::Emergency => "EMERGENCY",
+    };
+    let node = format!("[[pillars]]\nid = \"{id}\"\nalarm_level = \"{level}\"\n{keeps}");
     let node = Node::from_toml_str(&node, "test").unwrap();
     node.pillars[0].clone()
 }
@@ -415,6 +477,14 @@ pub(super) fn codes(answers: &[Message]) -> Vec<ResponseCode> {
     infos.map(|it| it.response_code).collect()
 }
 
+/// What happens to a request's text on its way.
+pub(super) type Spoil = fn(&str) -> String;
+
+/// Of a future that this version is too old for.
+pub(super) const TOO_NEW: ProtocolVersion = ProtocolVersion {
+    version: 99,
+    min_version: 99,
+};
 pub(super) const ACCEPTED: ResponseCode = ResponseCode::OperationAcceptedProgress;
 pub(super) const COMPLETED: ResponseCode = ResponseCode::OperationCompleted;
 pub(super) const BOOKS: &str = "books";
