@@ -84,6 +84,7 @@ use self::{
 };
 pub(crate) use self::{
     purge::{RetainDir, Seen},
+    space::Room,
     upkeep::Identity,
     walk::{Found, Tree, TreeKind, Walk},
 };

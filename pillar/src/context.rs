@@ -1,5 +1,7 @@
 //! What every handler works with.
 
+use std::path::PathBuf;
+
 use pillarbox_component::{AlarmRequest, Asked, Component, LinkMonitor};
 use pillarbox_exchange::ExchangeClient;
 use pillarbox_messages::{
@@ -14,6 +16,7 @@ use crate::{
     index::{FileRow, Index},
     refusal::Refusal,
     result_document::Results,
+    shortage::Shortages,
     take_over::Unexplored,
     workers::Board,
 };
@@ -28,12 +31,16 @@ pub(crate) struct Context {
     pub(crate) exchange: ExchangeClient,
     /// The repository's default checksum: the one that the index holds.
     pub(crate) default_spec: Spec,
+    /// Where all that it keeps is, but the archive.
+    pub(crate) data: PathBuf,
     /// Where result documents are written before they are sent; emptied at start.
     pub(crate) results: Results,
     /// The collections of which not all files may have been found yet.
     pub(crate) unexplored: Unexplored,
     /// What its background workers are doing.
     pub(crate) workers: Board,
+    /// What it had no room for.
+    pub(crate) shortages: Shortages,
     /// Which requests about no collection came where.
     pub(crate) asked: Asked,
     /// What its bus connection has been through.

@@ -24,6 +24,7 @@ use crate::{
     context::Context,
     index::{AuditEntry, OperationKey, Remembered},
     refusal::Refusal,
+    shortage::Lacking,
 };
 
 /// What comes of a request: the answer, and why it is not the one that was hoped for.
@@ -251,10 +252,18 @@ async fn run<H: Handler>(
         Err(refusal) => Err(refusal),
     };
     match result {
-        Ok(message) => Some(Answer {
-            message: with_kept_spec(context, message),
-            refusal: None,
-        }),
+        Ok(message) => {
+            if matches!(
+                message,
+                Message::PutFileFinalResponse(_) | Message::ReplaceFileFinalResponse(_)
+            ) {
+                context.shortages.is_over(Lacking::Disk);
+            }
+            Some(Answer {
+                message: with_kept_spec(context, message),
+                refusal: None,
+            })
+        }
         Err(refusal) => {
             let refusal = record::<H>(context, origin, request, refusal).await;
             refuse(context, &request.clone().into(), refusal, H::refused)
@@ -287,6 +296,10 @@ fn refuse(
     refusal: Refusal,
     amend: impl FnOnce(&Refusal, &mut Message),
 ) -> Option<Answer> {
+    if let Some(lacking) = refusal.lacking {
+        let now_ms = context.component.clock().now_ms();
+        context.shortages.note(lacking, now_ms);
+    }
     let code = FailureKind::row(refusal.kind).response;
     let mut message = context.refuse(request, code, &refusal.answer)?;
     amend(&refusal, &mut message);

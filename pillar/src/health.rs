@@ -1,6 +1,11 @@
 //! How the pillar is: what is looked at, and what it amounts to.
 
-use std::{fmt, num::NonZeroU64, path::PathBuf, time::Duration};
+use std::{
+    fmt,
+    num::NonZeroU64,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use pillarbox_bus::BusState;
 use pillarbox_component::LinkRecord;
@@ -8,9 +13,13 @@ use pillarbox_messages::{
     CollectionId, ProtocolVersion, StatusCode, StatusInfo, Timestamp, wording::count,
 };
 
+use rustix::fs::statvfs;
+
 use crate::{
+    archive::Room,
     context::Context,
     index::{Health, IndexError, ListQuery},
+    shortage::Shortage,
     workers::WorkerStatus,
 };
 
@@ -20,6 +29,13 @@ pub(crate) struct Facts {
     now_ms: i64,
     link: LinkRecord,
     directories: Vec<Directory>,
+    /// What there is no room for.
+    shortages: Vec<Shortage>,
+    data: PathBuf,
+    /// What the file system of the data directory offers, in bytes; why that is not known.
+    data_free: Result<u64, String>,
+    /// Why the index can't be written.
+    unwritable: Option<IndexError>,
     /// The time of the oldest checksum of each collection that has files.
     oldest: Result<Vec<(CollectionId, i64)>, IndexError>,
     /// What is known to be wrong with files.
@@ -29,21 +45,33 @@ pub(crate) struct Facts {
     workers: Vec<WorkerStatus>,
 }
 
-/// An archive directory, and how much it still takes, in bytes.
+/// An archive directory, and how much it still takes.
 #[derive(Debug)]
 pub(crate) struct Directory {
     pub(crate) path: PathBuf,
-    /// What its file system offers; why nothing can be stored there.
-    pub(crate) available: Result<u64, String>,
-    pub(crate) minimum_size_left: u64,
+    /// The space on its file system; why nothing can be stored there.
+    pub(crate) room: Result<Room, String>,
 }
 
 /// Looks at everything that the pillar needs.
 pub(crate) async fn look(context: &Context) -> Facts {
+    let now_ms = context.component.clock().now_ms();
+    let directories = context.archive.directories().await;
+    let usable = directories.iter().flat_map(|it| &it.room);
+    let usable = usable.map(|room| room.usable()).max().unwrap_or(0);
+    let mut capacity = 0;
+    for directory in &directories {
+        let disk = Disk::of(&directory.path).await;
+        capacity = disk.map_or(capacity, |disk| capacity.max(disk.size));
+    }
     Facts {
-        now_ms: context.component.clock().now_ms(),
+        now_ms,
         link: context.link.record(),
-        directories: context.archive.directories().await,
+        shortages: context.shortages.now(usable, capacity, now_ms),
+        directories,
+        data: context.data.clone(),
+        data_free: Disk::of(&context.data).await.map(|disk| disk.free),
+        unwritable: unwritable(context).await,
         oldest: oldest(context).await,
         files: files(context).await,
         max_age: match context.archive.keeps_bytes() {
@@ -53,6 +81,41 @@ pub(crate) async fn look(context: &Context) -> Facts {
         },
         workers: context.workers.statuses(),
     }
+}
+
+/// A directory's file system, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Disk {
+    /// All of it.
+    size: u64,
+    /// What it offers to an ordinary user.
+    pub(crate) free: u64,
+}
+
+impl Disk {
+    /// What it is now; why that is not known.
+    pub(crate) async fn of(directory: &Path) -> Result<Self, String> {
+        let directory = directory.to_owned();
+        let asked = tokio::task::spawn_blocking(move || statvfs(&directory)).await;
+        match asked {
+            Ok(Ok(status)) => Ok(Self {
+                size: status.f_blocks.saturating_mul(status.f_frsize),
+                free: status.f_bavail.saturating_mul(status.f_frsize),
+            }),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+/// Why the index can't be written. If that is so, nobody may have tried since there is room again.
+async fn unwritable(context: &Context) -> Option<IndexError> {
+    let writing = context.index.writing();
+    if writing.borrow().is_some() {
+        // What comes of it is in the state.
+        _ = context.index.try_to_write().await;
+    }
+    writing.borrow().clone()
 }
 
 async fn oldest(context: &Context) -> Result<Vec<(CollectionId, i64)>, IndexError> {
@@ -84,6 +147,11 @@ impl Facts {
         for directory in &self.directories {
             directory.tell(&mut report);
         }
+        for Shortage { lacking, time_ms } in &self.shortages {
+            let time = Timestamp::from_millis(*time_ms);
+            report.say(StatusCode::Warning, format!("{lacking} at {time}"));
+        }
+        self.tell_data(&mut report);
         self.tell_checksums(&mut report);
         self.tell_files(&mut report);
         for worker in &self.workers {
@@ -130,6 +198,22 @@ impl Facts {
             times => format!(", the last of {times} times"),
         };
         format!(", was away from {from} to {until} ({how_long}){how_often}")
+    }
+
+    fn tell_data(&self, report: &mut Report) {
+        let path = self.data.display();
+        let (code, text) = match &self.data_free {
+            Err(error) => (StatusCode::Error, error.clone()),
+            Ok(bytes) if *bytes < DATA_MINIMUM => (
+                StatusCode::Warning,
+                format!("only {} free", count(*bytes, "byte")),
+            ),
+            Ok(bytes) => (StatusCode::Ok, format!("{} free", count(*bytes, "byte"))),
+        };
+        report.say(code, format!("data directory {path}: {text}"));
+        if let Some(error) = &self.unwritable {
+            report.say(StatusCode::Error, format!("index: not writable: {error}"));
+        }
     }
 
     /// That the index can't be read has been told.
@@ -179,24 +263,32 @@ impl Facts {
 impl Directory {
     fn tell(&self, report: &mut Report) {
         let path = self.path.display();
-        let minimum = self.minimum_size_left;
-        match &self.available {
-            Err(error) => report.say(StatusCode::Error, format!("directory {path}: {error}")),
-            Ok(available) if *available <= minimum => report.say(
-                StatusCode::Warning,
-                format!(
-                    "directory {path}: full, {} free of which {minimum} must be left",
-                    count(*available, "byte")
-                ),
+        let room = match &self.room {
+            Ok(room) => room,
+            Err(error) => {
+                return report.say(StatusCode::Error, format!("directory {path}: {error}"));
+            }
+        };
+        let Room {
+            available,
+            minimum_size_left,
+            reserved,
+        } = room;
+        let promised = match reserved {
+            0 => String::new(),
+            _ => format!(", {reserved} are promised to files that are being received"),
+        };
+        let (code, full) = match room.usable() {
+            0 => (StatusCode::Warning, "full, "),
+            _ => (StatusCode::Ok, ""),
+        };
+        report.say(
+            code,
+            format!(
+                "directory {path}: {full}{} free, {minimum_size_left} must be left{promised}",
+                count(*available, "byte")
             ),
-            Ok(available) => report.say(
-                StatusCode::Ok,
-                format!(
-                    "directory {path}: {} free, {minimum} must be left",
-                    count(*available, "byte")
-                ),
-            ),
-        }
+        );
     }
 }
 
@@ -260,12 +352,16 @@ const fn rank(code: StatusCode) -> u8 {
 
 const SECONDS_OF_A_DAY: f64 = 86_400.0;
 
+/// Bytes that the index may need at once: its write-ahead log takes half of it.
+const DATA_MINIMUM: u64 = 32 << 20;
+
 #[cfg(test)]
 mod tests {
     use pillarbox_bus::BusError;
     use pillarbox_messages::Destination;
 
     use super::*;
+    use crate::shortage::Lacking;
 
     fn facts() -> Facts {
         Facts {
@@ -273,13 +369,24 @@ mod tests {
             link: LinkRecord::new(&BusState::Connected, 0),
             directories: vec![Directory {
                 path: "/archive/1".into(),
-                available: Ok(1_000),
-                minimum_size_left: 100,
+                room: Ok(room(1_000)),
             }],
+            shortages: Vec::new(),
+            data: "/var/north".into(),
+            data_free: Ok(1 << 30),
+            unwritable: None,
             oldest: Ok(vec![("books".into(), 86_400_000)]),
             files: Ok(vec![("books".into(), Health::default())]),
             max_age: Duration::from_secs(10 * 86_400),
             workers: Vec::new(),
+        }
+    }
+
+    const fn room(available: u64) -> Room {
+        Room {
+            available,
+            minimum_size_left: 100,
+            reserved: 0,
         }
     }
 
@@ -330,17 +437,63 @@ mod tests {
     #[test]
     fn a_full_directory_is_a_warning_and_one_that_is_gone_an_error() {
         let mut facts = facts();
-        facts.directories[0].available = Ok(100);
+        facts.directories[0].room = Ok(room(100));
         assert_status(
             &facts,
             StatusCode::Warning,
             "WARNING directory /archive/1: full, 100 bytes",
         );
-        facts.directories[0].available = Err("it is not there".to_owned());
+        facts.directories[0].room = Err("it is not there".to_owned());
         assert_status(
             &facts,
             StatusCode::Error,
             "ERROR directory /archive/1: it is not there",
+        );
+    }
+
+    #[test]
+    fn what_is_promised_is_not_free() {
+        let mut facts = facts();
+        let mut room = room(1_000);
+        room.reserved = 899;
+        facts.directories[0].room = Ok(room);
+        assert_status(&facts, StatusCode::Ok, "100 must be left, 899 are promised");
+        room.reserved = 900;
+        facts.directories[0].room = Ok(room);
+        let words = "WARNING directory /archive/1: full, 1000 bytes free, 100 must be left, 900 are promised";
+        assert_status(&facts, StatusCode::Warning, words);
+    }
+
+    #[test]
+    fn what_there_was_no_room_for_is_a_warning() {
+        let mut facts = facts();
+        facts.shortages = vec![Shortage {
+            lacking: Lacking::Room(5_000),
+            time_ms: 0,
+        }];
+        let words = "WARNING there was no room for a file of 5000 bytes at 1970-01-01";
+        assert_status(&facts, StatusCode::Warning, words);
+    }
+
+    #[test]
+    fn little_room_for_data_is_a_warning_and_an_index_that_cannot_be_written_an_error() {
+        let mut facts = facts();
+        assert_status(
+            &facts,
+            StatusCode::Ok,
+            "; data directory /var/north: 1073741824 bytes free",
+        );
+        facts.data_free = Ok(DATA_MINIMUM - 1);
+        assert_status(
+            &facts,
+            StatusCode::Warning,
+            "WARNING data directory /var/north: only 33554431 bytes free",
+        );
+        facts.unwritable = Some(IndexError::Closed);
+        assert_status(
+            &facts,
+            StatusCode::Error,
+            "ERROR index: not writable: the index is closed",
         );
     }
 
@@ -375,7 +528,7 @@ mod tests {
     fn the_worst_counts_whatever_comes_after_it() {
         let mut facts = facts();
         facts.oldest = Err(IndexError::Closed);
-        facts.directories[0].available = Ok(1);
+        facts.directories[0].room = Ok(room(1));
         assert_status(&facts, StatusCode::Error, "ERROR index: ");
         facts.link.observe(&BusState::Connecting, 0);
         assert_status(&facts, StatusCode::Error, "WARNING bus: ");

@@ -27,11 +27,12 @@ mod schema;
 mod trail;
 mod upkeep;
 mod writer;
+mod writing;
 
 use std::{num::NonZeroU64, path::PathBuf, sync::Arc};
 
 use pillarbox_messages::{ChecksumType, CollectionId, FileId, clock::SharedClock};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 pub use self::{
     error::IndexError,
@@ -46,6 +47,7 @@ use self::{
     ledger::Ledger,
     reader::{Order, Readers},
     writer::Job,
+    writing::Writing,
 };
 
 /// What an index is made of.
@@ -70,6 +72,7 @@ pub struct Index(Arc<Inner>);
 struct Inner {
     jobs: mpsc::Sender<Job>,
     readers: Readers,
+    writing: watch::Receiver<Option<IndexError>>,
 }
 
 impl Index {
@@ -89,8 +92,28 @@ impl Index {
             first_audit_number,
         )?;
         let readers = Readers::open(&path)?;
-        let jobs = writer::start(ledger, clock)?;
-        Ok(Self(Arc::new(Inner { jobs, readers })))
+        let (notes, writing) = Writing::new();
+        let jobs = writer::start(ledger, clock, notes)?;
+        Ok(Self(Arc::new(Inner {
+            jobs,
+            readers,
+            writing,
+        })))
+    }
+
+    /// Whether the database can be written: why not, from the first write that failed until one that worked.
+    #[must_use]
+    pub fn writing(&self) -> watch::Receiver<Option<IndexError>> {
+        self.0.writing.clone()
+    }
+
+    /// Writes about as much as a change of a file does, to find out whether that works again.
+    ///
+    /// # Errors
+    /// The database fails.
+    pub async fn try_to_write(&self) -> Result<(), IndexError> {
+        self.write(|reply| Job::Trial(TRIAL_BYTES, reply)).await?;
+        self.write(|reply| Job::Trial(0, reply)).await
     }
 
     /// Writes down a stored file, its audit event and the response, and returns when that will
@@ -281,6 +304,9 @@ impl Index {
         answer.await.unwrap_or(Err(IndexError::Closed))
     }
 }
+
+/// A file's row in all its indexes, its event and its response, and more.
+const TRIAL_BYTES: usize = 64 << 10;
 
 /// Rows in one page at most, so that a page fits in memory whatever a peer asks for.
 pub const PAGE_MAX: u64 = 1_000;

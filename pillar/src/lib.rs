@@ -5,7 +5,8 @@
 //! ([`service`]). Internal:
 //! `handlers` (one per operation: check, then perform; none knows the bus), `checks`, `refusal`,
 //! `download`, `existing`, `change`, `listing`, `result_document`, `disk_checksum`, `noticing`, `presence`,
-//! `take_over`, `text` and `context`, which they share. [`workers`] do unasked what keeps index and disk in agreement.
+//! `shortage`, `take_over`, `text` and `context`, which they share. [`workers`] do unasked what keeps index and disk in
+//! agreement.
 //!
 //! Refuses: to know any client, and to fetch from or deliver to an address that the exchange's rules
 //! do not allow.
@@ -39,6 +40,7 @@ mod presence;
 mod refusal;
 mod result_document;
 pub mod service;
+mod shortage;
 mod take_over;
 mod text;
 mod walk;

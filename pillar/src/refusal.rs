@@ -6,7 +6,9 @@ use pillarbox_component::alarms::FailureKind;
 use pillarbox_exchange::ExchangeError;
 use pillarbox_messages::{ChecksumData, FileIdError, ResponseCode};
 
-use crate::{archive::ArchiveError, digests::SpecError, index::IndexError, text::cut};
+use crate::{
+    archive::ArchiveError, digests::SpecError, index::IndexError, shortage::Lacking, text::cut,
+};
 
 /// A refused or failed request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +21,8 @@ pub(crate) struct Refusal {
     pub(crate) detail: Option<String>,
     /// The checksum of the file that is there already, for a duplicate.
     pub(crate) existing: Option<Box<ChecksumData>>,
+    /// What there was no room for, if that is why.
+    pub(crate) lacking: Option<Lacking>,
 }
 
 impl Refusal {
@@ -28,6 +32,7 @@ impl Refusal {
             answer: cut(&answer.to_string(), LONGEST_TEXT).into_owned(),
             detail: None,
             existing: None,
+            lacking: None,
         }
     }
 
@@ -78,6 +83,11 @@ impl Refusal {
         refusal
     }
 
+    pub(crate) fn lacking(mut self, lacking: Lacking) -> Self {
+        self.lacking = Some(lacking);
+        self
+    }
+
     pub(crate) fn with_detail(mut self, detail: impl fmt::Display) -> Self {
         self.detail = Some(cut(&detail.to_string(), LONGEST_TEXT).into_owned());
         self
@@ -120,10 +130,10 @@ impl From<ArchiveError> for Refusal {
     fn from(error: ArchiveError) -> Self {
         match &error {
             ArchiveError::NoSpace(numbers) => {
-                let numbers = numbers.to_string();
-                Self::rejection(ResponseCode::Failure, numbers)
+                let needed = Lacking::Room(numbers.needed);
+                Self::rejection(ResponseCode::Failure, numbers).lacking(needed)
             }
-            ArchiveError::DiskFull { .. } => Self::disk_full(error),
+            ArchiveError::DiskFull { .. } => Self::disk_full(error).lacking(Lacking::Disk),
             ArchiveError::FolderInTheWay(_) | ArchiveError::FileInTheWay(_) => {
                 Self::rejection(ResponseCode::RequestNotUnderstoodFailure, &error)
             }

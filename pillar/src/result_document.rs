@@ -16,7 +16,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::warn;
 use uuid::Uuid;
 
-use crate::{archive::disk::OffThread, context::Context, refusal::Refusal};
+use crate::{archive::disk::OffThread, context::Context, refusal::Refusal, shortage::Lacking};
 
 /// Where documents are written before they are sent.
 #[derive(Debug)]
@@ -82,6 +82,7 @@ impl Document {
     /// Sends what was written.
     pub(crate) async fn send(self, context: &Context, address: &str) -> Result<(), Refusal> {
         self.flush().await?;
+        context.shortages.is_over(Lacking::Results);
         let path = &self.written.inner().path;
         context.exchange.put_file(address, path).await?;
         Ok(())
@@ -166,7 +167,9 @@ pub(crate) fn failed(error: impl Into<io::Error>) -> Refusal {
     let error = error.into();
     let text = format!("writing the result document: {error}");
     match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Refusal::disk_full(text),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            Refusal::disk_full(text).lacking(Lacking::Results)
+        }
         _ => Refusal::unexpected(text),
     }
 }

@@ -2,6 +2,7 @@
 
 mod intake;
 mod serving;
+mod writing;
 
 use std::{
     collections::BTreeSet, fmt, io, num::NonZeroU64, path::PathBuf, sync::Arc, time::Duration,
@@ -27,6 +28,7 @@ use crate::{
     index::{Index, IndexError, IndexOptions},
     presence,
     result_document::Results,
+    shortage::Shortages,
     take_over::Unexplored,
     workers::{Background, Board, Purge, Recheck, Reconcile, Report, WorkerStatus},
 };
@@ -184,6 +186,8 @@ impl Pillar {
         let stop = pillar.stop.clone();
         let following = async move { stop.run_until_cancelled(link.follow()).await };
         pillar.tasks.spawn(following);
+        let watching = writing::watch(Arc::clone(&pillar.context), pillar.stop.clone());
+        pillar.tasks.spawn(watching);
         pillar.start_background();
         info!(pillar = id.as_str(), "pillar ready");
         Ok(pillar)
@@ -347,9 +351,11 @@ pub(crate) fn open(options: PillarOptions) -> Result<Context, PillarError> {
         index,
         exchange,
         default_spec,
+        data,
         results,
         unexplored,
         workers: Board::default(),
+        shortages: Shortages::default(),
         asked: Asked::default(),
         link,
     })

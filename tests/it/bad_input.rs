@@ -3,6 +3,7 @@
 
 mod arguments;
 mod bus;
+mod full_data;
 mod full_disk;
 mod settings;
 mod sources;

@@ -118,22 +118,14 @@ impl Inner {
     fn directories(&self) -> Vec<Directory> {
         let mut directories: BTreeMap<PathBuf, Directory> = BTreeMap::new();
         for shelf in self.collections.values().flat_map(|it| &it.shelves) {
-            let looked = shelf
-                .check_present()
-                .and_then(|()| self.space.offered(shelf));
-            let (available, minimum_size_left) = match looked {
-                Ok((available, minimum)) => (Ok(available), minimum),
-                Err(error) => (Err(error.to_string()), 0),
-            };
+            let looked = shelf.check_present().and_then(|()| self.space.of(shelf));
+            let room = looked.map_err(|error| error.to_string());
             let path = shelf.directory.clone();
-            let directory = directories.entry(path.clone()).or_insert(Directory {
-                path,
-                available: Ok(0),
-                minimum_size_left,
-            });
-            // One that lacks a collection's part is not in order, whatever the others say.
-            if directory.available.is_ok() {
-                directory.available = available;
+            match directories.get_mut(&path) {
+                // One that lacks a collection's part is not in order, whatever the others say.
+                Some(known) if known.room.is_err() => {}
+                Some(known) => known.room = room,
+                None => _ = directories.insert(path.clone(), Directory { path, room }),
             }
         }
         directories.into_values().collect()

@@ -82,9 +82,10 @@ impl Space {
             .map(drop)
     }
 
-    /// What the file system of a shelf offers, and what must be left of it, in bytes. Blocks.
-    pub(super) fn offered(&self, shelf: &Shelf) -> Result<(u64, u64), ArchiveError> {
-        Ok((self.look(shelf)?, self.minimum_size_left))
+    /// The space on the file system of a shelf. Blocks.
+    pub(super) fn of(&self, shelf: &Shelf) -> Result<Room, ArchiveError> {
+        let available = self.look(shelf)?;
+        Ok(self.room(&self.lock(), shelf, available))
     }
 
     /// What the file systems of the shelves offer, in bytes; of those that say so.
@@ -202,15 +203,19 @@ impl Drop for Reservation {
 }
 
 /// The space of one file system, in bytes.
-#[derive(Clone, Copy, Debug)]
-struct Room {
-    available: u64,
-    minimum_size_left: u64,
-    reserved: u64,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Room {
+    /// What it offers.
+    pub(crate) available: u64,
+    /// What must be left of that.
+    pub(crate) minimum_size_left: u64,
+    /// What is promised of that to files that are being received.
+    pub(crate) reserved: u64,
 }
 
 impl Room {
-    fn usable(self) -> u64 {
+    /// What may be used.
+    pub(crate) fn usable(self) -> u64 {
         self.available
             .saturating_sub(self.minimum_size_left)
             .saturating_sub(self.reserved)

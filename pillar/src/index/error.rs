@@ -77,6 +77,16 @@ impl IndexError {
 }
 
 impl IndexError {
+    /// Whether it says that the database can't be written at all: nothing that was asked for is the cause.
+    #[must_use]
+    pub(super) fn is_of_the_disk(&self) -> bool {
+        let Self::Database(error) = self else {
+            return false;
+        };
+        let code = error.sqlite_error_code();
+        code.is_some_and(|code| code != rusqlite::ErrorCode::ConstraintViolation)
+    }
+
     /// Whether it is certain that nothing was written, now or later.
     #[must_use]
     pub fn wrote_nothing(&self) -> bool {

@@ -13,7 +13,7 @@ use std::{
 use pillarbox_messages::CollectionId;
 use rusqlite::{Connection, params};
 
-use super::{IndexError, rows::sql_integer};
+use super::{IndexError, rows::sql_integer, writing::Written};
 
 /// The writing connection, and what it knows by heart.
 #[derive(Debug)]
@@ -25,6 +25,8 @@ pub(super) struct Ledger {
     lost: Option<IndexError>,
     /// What is known by heart is not what the database has.
     stale: bool,
+    /// What the transaction has come to so far.
+    written: Written,
 }
 
 /// The last times and number given out in a collection.
@@ -60,6 +62,7 @@ impl Ledger {
             collections,
             lost: None,
             stale: true,
+            written: Written::Nothing,
         };
         ledger.reload()?;
         Ok(ledger)
@@ -83,6 +86,16 @@ impl Ledger {
             self.roll_back();
         }
         committed
+    }
+
+    /// What the transaction that was just ended with this outcome has come to for the disk.
+    pub(super) fn written(&mut self, outcome: &Result<(), IndexError>) -> Written {
+        let written = std::mem::take(&mut self.written);
+        match outcome {
+            Ok(()) => written,
+            Err(error) if error.is_of_the_disk() => Written::Refused(error.clone()),
+            Err(_) => Written::Nothing,
+        }
     }
 
     /// Whether the transaction is still there.
@@ -120,22 +133,53 @@ impl Ledger {
         work: impl FnOnce(&mut Self) -> Result<T, IndexError>,
     ) -> Result<T, IndexError> {
         let before = self.collections.get(collection).copied();
-        self.execute("SAVEPOINT attempt")?;
-        let outcome = catch_unwind(AssertUnwindSafe(|| work(self)));
-        let outcome = outcome.unwrap_or(Err(IndexError::Response));
-        if let Err(error) = &outcome {
+        let outcome = self.attempt_part(work);
+        if outcome.is_err() {
             match before {
                 Some(counters) => self.collections.insert(collection.clone(), counters),
                 None => self.collections.remove(collection),
             };
-            if !self.is_in_transaction() {
-                self.lost = Some(error.clone());
-                return outcome;
+        }
+        outcome
+    }
+
+    fn attempt_part<T>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<T, IndexError>,
+    ) -> Result<T, IndexError> {
+        let before = self.connection.total_changes();
+        self.execute("SAVEPOINT attempt")?;
+        let outcome = catch_unwind(AssertUnwindSafe(|| work(self)));
+        let outcome = outcome.unwrap_or(Err(IndexError::Response));
+        match &outcome {
+            Ok(_) if self.connection.total_changes() != before => {
+                self.written.note(Written::Something);
             }
-            self.execute("ROLLBACK TO attempt")?;
+            Ok(_) => {}
+            Err(error) => {
+                if error.is_of_the_disk() {
+                    self.written.note(Written::Refused(error.clone()));
+                }
+                if !self.is_in_transaction() {
+                    self.lost = Some(error.clone());
+                    return outcome;
+                }
+                self.execute("ROLLBACK TO attempt")?;
+            }
         }
         self.execute("RELEASE attempt")?;
         outcome
+    }
+
+    /// Writes so many bytes that mean nothing over those of the last time.
+    pub(super) fn write_trial(&mut self, bytes: usize) -> Result<(), IndexError> {
+        self.attempt_part(|ledger| {
+            let mut statement = ledger.connection.prepare_cached(
+                "INSERT OR REPLACE INTO facts (name, value) VALUES ('trial', ?1)",
+            )?;
+            statement.execute([".".repeat(bytes)])?;
+            Ok(())
+        })
     }
 
     /// The counters of a collection, which is made known if it is new.

@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     Adopted, Adoption, AuditEntry, DeleteRecord, Done, FileRow, IndexError, Observation,
-    OpenOperation, Place, PutRecord, ledger::Ledger,
+    OpenOperation, Place, PutRecord, ledger::Ledger, writing::Writing,
 };
 
 /// What the writer can be asked to do.
@@ -28,6 +28,7 @@ pub(super) enum Job {
     Observe(CollectionId, Vec<Observation>, Reply<Vec<bool>>),
     Adopt(CollectionId, Vec<Adoption>, Reply<Vec<Adopted>>),
     Progress(&'static str, CollectionId, Option<Place>, Reply<()>),
+    Trial(usize, Reply<()>),
     Close(Reply<()>),
 }
 
@@ -37,12 +38,17 @@ type Reply<T> = oneshot::Sender<Result<T, IndexError>>;
 type Answer = Box<dyn FnOnce(Result<(), IndexError>)>;
 
 /// Starts the writer. It ends when closed, or when nobody can reach it any more.
-pub(super) fn start(ledger: Ledger, clock: SharedClock) -> Result<mpsc::Sender<Job>, IndexError> {
+pub(super) fn start(
+    ledger: Ledger,
+    clock: SharedClock,
+    writing: Writing,
+) -> Result<mpsc::Sender<Job>, IndexError> {
     let (sender, jobs) = mpsc::channel(QUEUE);
     let writer = Writer {
         ledger,
         clock,
         jobs,
+        writing,
     };
     let thread = thread::Builder::new().name("index".to_owned());
     match thread.spawn(move || writer.run()) {
@@ -58,6 +64,7 @@ pub(super) struct Writer {
     pub(super) ledger: Ledger,
     pub(super) clock: SharedClock,
     pub(super) jobs: mpsc::Receiver<Job>,
+    pub(super) writing: Writing,
 }
 
 impl Writer {
@@ -92,7 +99,12 @@ impl Writer {
         let outcome = begun.and_then(|()| self.ledger.commit());
         if let Err(error) = &outcome {
             tracing::error!(%error, requests = answers.len(), "index: nothing was written");
+            if error.is_no_space() {
+                // The log may be most of what is on the disk.
+                self.ledger.checkpoint();
+            }
         }
+        self.writing.note(self.ledger.written(&outcome));
         for answer in answers {
             answer(outcome.clone());
         }
@@ -168,6 +180,7 @@ impl Writer {
                 };
                 answer(ledger.attempt(&collection, save), reply)
             }
+            Job::Trial(bytes, reply) => answer(ledger.write_trial(bytes), reply),
             Job::Close(reply) => answer(Ok(()), reply),
         }
     }
@@ -189,6 +202,7 @@ impl Job {
             | Self::Introduce(_, reply)
             | Self::Relocate(_, _, reply)
             | Self::Progress(_, _, _, reply)
+            | Self::Trial(_, reply)
             | Self::Close(reply) => answer(Err(IndexError::Closed), reply),
         }
     }

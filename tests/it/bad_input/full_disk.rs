@@ -18,10 +18,15 @@ use crate::support::{
     whole::{NO_FILES, Whole},
 };
 
-const MIB: usize = 1 << 20;
+pub(super) const MIB: usize = 1 << 20;
 
 /// A command that runs another with a small file system of its own on a directory; gone when it ends.
-fn with_small_disk(directory: &Path, size: &str, program: &OsStr, args: &[&OsStr]) -> Command {
+pub(super) fn with_small_disk(
+    directory: &Path,
+    size: &str,
+    program: &OsStr,
+    args: &[&OsStr],
+) -> Command {
     let mut command = Command::new("unshare");
     command.args(["--mount", "--propagation", "private", "sh", "-c"]);
     command
@@ -37,7 +42,7 @@ fn with_small_disk(directory: &Path, size: &str, program: &OsStr, args: &[&OsStr
 }
 
 /// Whether this user may mount anything; says so if not.
-fn can_mount() -> bool {
+pub(super) fn can_mount() -> bool {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let probe = with_small_disk(directory.path(), "1m", "true".as_ref(), &[]).output();
     let able = probe.is_ok_and(|output| output.status.success());
@@ -128,7 +133,7 @@ fn an_exchange_without_space() {
 }
 
 /// Writes until nothing more fits.
-fn fill(path: &Path) {
+pub(super) fn fill(path: &Path) {
     use std::io::Write as _;
     let mut file = fs::File::create(path).expect("can be made");
     while file.write_all(&[0; 4096]).is_ok() {}

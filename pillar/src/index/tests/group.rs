@@ -16,6 +16,7 @@ fn writer(fixture: &Fixture, pages: i64) -> Writer {
         ledger,
         clock: fixture.clock.clone(),
         jobs,
+        writing: Writing::new().0,
     }
 }
 
