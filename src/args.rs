@@ -120,7 +120,12 @@ pub struct AlarmsListArgs {
     pub collection: Option<String>,
 
     /// The newest N at most
-    #[arg(long, value_name = "N", default_value_t = 100)]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 100,
+        allow_negative_numbers = true
+    )]
     pub limit: u32,
 
     /// Print one JSON object per line instead of a table

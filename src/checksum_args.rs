@@ -1,9 +1,17 @@
 //! What `-C`, `-R` and `-S` mean: the same as to the Java clients, with mistakes found before anything is sent.
 
-use pillarbox_client::digests::{length, plain_spec};
-use pillarbox_messages::{ChecksumSpec, ChecksumType, HexBinary, wording::with_article};
+use std::collections::BTreeMap;
 
-use crate::{args::operations::ChecksumArgs, failure::Failure, output::say};
+use pillarbox_client::digests::{length, plain_spec, same_spec};
+use pillarbox_messages::{
+    ChecksumData, ChecksumSpec, ChecksumType, ComponentId, HexBinary, wording::with_article,
+};
+
+use crate::{
+    args::operations::ChecksumArgs,
+    failure::Failure,
+    output::{one_line, say},
+};
 
 /// A checksum to ask for, and what the user should be told about how it was understood.
 #[derive(Debug, PartialEq, Eq)]
@@ -76,6 +84,41 @@ pub(crate) fn requested_by_type(
     }
     asked.notice.as_deref().into_iter().for_each(say);
     Ok(Some(asked.spec))
+}
+
+/// Tells of pillars whose answer is not of the kind that was asked for: one that had a file already tells what it
+/// has of it. If it still has the file, it can be asked again.
+pub(crate) fn tell_other_kinds<'a>(
+    asked: &ChecksumSpec,
+    told: impl Iterator<Item = (&'a ComponentId, Option<&'a ChecksumData>)>,
+    has_file: bool,
+) {
+    let mut others: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (pillar, checksum) in told {
+        match checksum.map(|it| &it.checksum_spec) {
+            Some(spec) if same_spec(spec, asked) => {}
+            Some(spec) => {
+                let pillars = others.entry(spec.checksum_type.as_str()).or_default();
+                pillars.push(pillar.as_str());
+            }
+            None => others
+                .entry("no checksum")
+                .or_default()
+                .push(pillar.as_str()),
+        }
+    }
+    let kind = asked.checksum_type;
+    let next_step = if has_file {
+        format!("; get-checksums -R {kind} asks for it")
+    } else {
+        String::new()
+    };
+    for (other, pillars) in others {
+        let pillars = one_line(pillars.join(", "));
+        say(&format!(
+            "{other} instead of {kind} told by {pillars}{next_step}"
+        ));
+    }
 }
 
 /// The checksum value that an option gives, which must have the length of `checksum_type`'s values.

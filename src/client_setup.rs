@@ -167,7 +167,7 @@ impl ClientSetup {
         let no_bus = |error| no_bus(error, Some(written));
         let bus = self.route.connect(&id).map_err(no_bus)?;
         tokio::select! {
-            ready = bus.ready(self.route.patience()) => ready.map_err(no_bus)?,
+            ready = self.route.ready(&bus) => ready.map_err(no_bus)?,
             () = stop.asked() => return Err(Failure::interrupted()),
         }
         let client = Client::connect(ClientOptions {

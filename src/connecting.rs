@@ -2,11 +2,17 @@
 
 use std::time::Duration;
 
+use chrono::{SecondsFormat, TimeDelta};
 use pillarbox_bus::{Broker, Bus, BusError, BusState, ConnectOptions, Passcode, StompOptions};
-use pillarbox_messages::ComponentId;
+use pillarbox_messages::{
+    ComponentId,
+    clock::{Clock as _, SystemClock},
+};
 use pillarbox_settings::{BusUrl, Node, Problem, Repository};
 use tokio::time::{Instant, sleep};
 use tracing::info;
+
+use crate::output::{one_line, say};
 
 /// What leads to the bus.
 #[derive(Clone, Debug)]
@@ -60,6 +66,28 @@ impl Route {
         }
     }
 
+    /// Waits for the bus as long as a command does. Whoever waits is told so soon, and until when.
+    ///
+    /// # Errors
+    /// It does not answer in time, or refuses the component.
+    pub(crate) async fn ready(&self, bus: &Bus) -> Result<(), BusError> {
+        let patience = self.patience();
+        let deadline = Instant::now() + patience;
+        let Err(error) = bus.ready(patience.min(FIRST_NOTICE)).await else {
+            return Ok(());
+        };
+        let rest = deadline.saturating_duration_since(Instant::now());
+        if is_final(bus) || rest.is_zero() {
+            return Err(error);
+        }
+        let until = SystemClock.now() + TimeDelta::from_std(rest).unwrap_or_default();
+        say(&one_line(format!(
+            "waiting for the bus until {}: {error}",
+            until.to_rfc3339_opts(SecondsFormat::Secs, true)
+        )));
+        bus.ready(rest).await
+    }
+
     /// Connects and waits for the bus as long as it takes.
     ///
     /// # Errors
@@ -94,15 +122,20 @@ async fn wait_patiently(bus: &Bus, id: &ComponentId, notice: Duration) -> Result
     let mut patience = notice.min(FIRST_NOTICE);
     while let Err(error) = bus.ready(patience).await {
         patience = notice;
-        if matches!(
-            *bus.state().borrow(),
-            BusState::Failed(_) | BusState::Closed
-        ) {
+        if is_final(bus) {
             return Err(error);
         }
         info!(component = id.as_str(), %error, "waiting for the bus");
     }
     Ok(())
+}
+
+/// Whether waiting makes it no better.
+fn is_final(bus: &Bus) -> bool {
+    matches!(
+        *bus.state().borrow(),
+        BusState::Failed(_) | BusState::Closed
+    )
 }
 
 /// As the address sets them. The one that it leaves to us gives way.

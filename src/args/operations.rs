@@ -18,7 +18,7 @@ fn part(text: &str) -> Result<FilePart, String> {
             part_offset,
             part_length,
         }),
-        _ => Err("give two numbers of bytes below 2^64, like 0:1024".to_owned()),
+        _ => Err("give two numbers of bytes from 0 to below 2^64, like 0:1024".to_owned()),
     }
 }
 
@@ -74,12 +74,20 @@ pub struct ChecksumArgs {
     pub salt: Option<String>,
 }
 
+impl ChecksumArgs {
+    /// Whether one was asked for.
+    #[must_use]
+    pub const fn is_given(&self) -> bool {
+        self.checksum_type.is_some() || self.salt.is_some()
+    }
+}
+
 /// Where a new file is.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub struct SourceArgs {
     /// The file to store
-    #[arg(short = 'f', long, value_name = "PATH")]
+    #[arg(short = 'f', long, value_name = "PATH", allow_hyphen_values = true)]
     pub file: Option<PathBuf>,
 
     /// Address of the file, if it lies on an exchange already
@@ -95,7 +103,7 @@ pub struct PutFileArgs {
     pub collection: CollectionArgs,
 
     /// File id (default: the file's name; needed with -u)
-    #[arg(short = 'i', long, value_name = "ID")]
+    #[arg(short = 'i', long, value_name = "ID", allow_hyphen_values = true)]
     pub file_id: Option<String>,
 
     /// The file.
@@ -115,7 +123,12 @@ pub struct PutFileArgs {
     pub delete: bool,
 
     /// Ask a pillar again, up to N times, after its transfer has failed
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 0,
+        allow_negative_numbers = true
+    )]
     pub retries: u32,
 
     /// Store nothing unless every pillar has answered
@@ -131,7 +144,7 @@ pub struct GetFileArgs {
     pub collection: CollectionArgs,
 
     /// File id
-    #[arg(short = 'i', long, value_name = "ID")]
+    #[arg(short = 'i', long, value_name = "ID", allow_hyphen_values = true)]
     pub file_id: String,
 
     /// Get it from this pillar (default: the fastest)
@@ -139,11 +152,11 @@ pub struct GetFileArgs {
     pub pillar: Option<String>,
 
     /// Directory or file to write to; an existing file is replaced (default: here, named by the last part of its id)
-    #[arg(short = 'l', long, value_name = "PATH")]
+    #[arg(short = 'l', long, value_name = "PATH", allow_hyphen_values = true)]
     pub location: Option<PathBuf>,
 
     /// Get only LENGTH bytes from OFFSET (from 0) on, or those that the file has of them
-    #[arg(long, value_name = "OFFSET:LENGTH", value_parser = part)]
+    #[arg(long, value_name = "OFFSET:LENGTH", value_parser = part, allow_hyphen_values = true)]
     pub part: Option<FilePart>,
 }
 
@@ -155,7 +168,7 @@ pub struct GetFileIdsArgs {
     pub collection: CollectionArgs,
 
     /// File id (default: all files)
-    #[arg(short = 'i', long, value_name = "ID")]
+    #[arg(short = 'i', long, value_name = "ID", allow_hyphen_values = true)]
     pub file_id: Option<String>,
 
     /// Ask this pillar only (default: all)
@@ -171,7 +184,7 @@ pub struct GetChecksumsArgs {
     pub collection: CollectionArgs,
 
     /// File id (default: all files)
-    #[arg(short = 'i', long, value_name = "ID")]
+    #[arg(short = 'i', long, value_name = "ID", allow_hyphen_values = true)]
     pub file_id: Option<String>,
 
     /// Ask this pillar only (default: all)
@@ -191,7 +204,7 @@ pub struct ReplaceFileArgs {
     pub collection: CollectionArgs,
 
     /// File id (default: the file's name; needed with -u)
-    #[arg(short = 'i', long, value_name = "ID")]
+    #[arg(short = 'i', long, value_name = "ID", allow_hyphen_values = true)]
     pub file_id: Option<String>,
 
     /// The pillar to replace it at
@@ -231,7 +244,7 @@ pub struct DeleteFileArgs {
     pub collection: CollectionArgs,
 
     /// File id
-    #[arg(short = 'i', long, value_name = "ID")]
+    #[arg(short = 'i', long, value_name = "ID", allow_hyphen_values = true)]
     pub file_id: String,
 
     /// The pillar to delete it from
@@ -259,7 +272,7 @@ pub struct GetAuditTrailsArgs {
     pub collection: CollectionArgs,
 
     /// Only events of this file (default: of all files)
-    #[arg(short = 'i', long, value_name = "ID")]
+    #[arg(short = 'i', long, value_name = "ID", allow_hyphen_values = true)]
     pub file_id: Option<String>,
 
     /// Ask this pillar (may be given several times; default: all)
@@ -267,11 +280,11 @@ pub struct GetAuditTrailsArgs {
     pub pillar: Vec<String>,
 
     /// Nothing numbered lower than this by its pillar
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub first: Option<NonZeroU64>,
 
     /// Nothing numbered higher than this by its pillar
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub last: Option<NonZeroU64>,
 
     /// Nothing older than this, like 2025-01-31T00:00:00Z
@@ -283,7 +296,7 @@ pub struct GetAuditTrailsArgs {
     pub max_time: Option<Timestamp>,
 
     /// How many events a pillar sends at once
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub max_page_size: Option<NonZeroU64>,
 }
 

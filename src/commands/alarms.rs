@@ -1,12 +1,13 @@
 //! `pillarbox alarms`.
 
 use pillarbox_alarms::{AlarmFilter, AlarmStore, StoreError, StoredAlarm};
+use pillarbox_client::validate;
 use pillarbox_messages::{CollectionId, Timestamp};
 use serde::Serialize;
 
 use crate::{
     args::AlarmsListArgs,
-    client_setup::load_settings,
+    client_setup::{load_settings, not_started},
     failure::Failure,
     json,
     output::{in_words, one_line, print, rfc3339},
@@ -14,15 +15,19 @@ use crate::{
 
 /// `alarms list`: what the alarm service of these settings has stored, also while it runs.
 pub(super) fn list(args: &AlarmsListArgs) -> Result<(), Failure> {
-    let (_, node) = load_settings(&args.settings)?;
+    let (repository, node) = load_settings(&args.settings)?;
     if node.alarms.is_none() {
         return Err(Failure::usage(format!(
             "{}: node.toml has no [alarms]; give the settings directory of the process that plays the alarm service",
             args.settings.display()
         )));
     }
+    let collection = args.collection.as_deref().map(CollectionId::from);
+    if let Some(id) = &collection {
+        validate::collection(&repository, id).map_err(not_started)?;
+    }
     let filter = AlarmFilter {
-        collection: args.collection.as_deref().map(CollectionId::from),
+        collection,
         limit: Some(args.limit),
         ..AlarmFilter::default()
     };

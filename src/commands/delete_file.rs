@@ -38,7 +38,7 @@ pub(super) async fn run(args: DeleteFileArgs) -> Result<(), Failure> {
 }
 
 async fn delete(request: DeleteFile, session: &mut Session, json: bool) -> Result<(), Failure> {
-    let asked = request.request_checksum.is_some();
+    let asked = request.request_checksum.clone();
     let file_id = request.file_id.clone();
     let client = session.client();
     let outcome = session
@@ -46,8 +46,13 @@ async fn delete(request: DeleteFile, session: &mut Session, json: bool) -> Resul
         .await?;
     if json {
         print_done(&lines(&outcome, &file_id))?;
-    } else if asked {
+    } else if asked.is_some() {
         print_done(&table(&outcome))?;
+    }
+    if let Some(asked) = &asked {
+        let told = deletions(&outcome).filter(|(_, it)| !it.already_absent);
+        let told = told.map(|(pillar, it)| (pillar, it.checksum.as_ref()));
+        checksum_args::tell_other_kinds(asked, told, false);
     }
     conclude(&outcome, json)?;
     for (pillar, deleted) in deletions(&outcome) {

@@ -1,6 +1,9 @@
 //! The file that put-file and replace-file store: from this machine's disk, or on an exchange already.
 
-use pillarbox_client::{Source, digests::plain_spec};
+use pillarbox_client::{
+    Source,
+    digests::{of_file, plain_spec},
+};
 use pillarbox_exchange::ExchangeClient;
 use pillarbox_messages::{
     ChecksumData, ChecksumType, FileId, Timestamp,
@@ -10,9 +13,11 @@ use pillarbox_messages::{
 use crate::{
     args::operations::SourceArgs,
     checksum_args,
-    client_setup::{ClientSetup, Session},
+    client_setup::{ClientSetup, Session, not_started},
     failure::Failure,
     output::say,
+    progress::Progress,
+    signals::Stop,
 };
 
 /// The id that was given, or the file's name.
@@ -97,6 +102,34 @@ pub(super) fn checksum_data(
         checksum_value: checksum_args::value(option, text, default)?,
         calculation_timestamp: Timestamp::from(SystemClock.now()),
     })
+}
+
+/// Whether a file on this machine has the checksum that the option of this name gives, before anybody is asked.
+///
+/// # Errors
+/// It has another, or can't be read; interrupted.
+pub(super) async fn compare(
+    option: &str,
+    source: &Source,
+    given: Option<&ChecksumData>,
+) -> Result<(), Failure> {
+    let (Source::Path(path), Some(given)) = (source, given) else {
+        return Ok(());
+    };
+    let mut stop = Stop::listen()?;
+    let _progress = Progress::start(&format!("reading {}", path.display()));
+    let found = tokio::select! {
+        found = of_file(path, &given.checksum_spec) => found.map_err(not_started)?,
+        () = stop.asked() => return Err(Failure::interrupted()),
+    };
+    let (kind, value) = (given.checksum_spec.checksum_type, &given.checksum_value);
+    if found == *value {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "{option}: '{}' has the {kind} {found}, not {value}; look at the file, or correct {option}",
+        path.display()
+    )))
 }
 
 /// Asks the exchange for the size of a file that lies there: pillars reserve room by it.

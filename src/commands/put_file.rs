@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use pillarbox_client::{ComponentResult, Outcome, PutFile, digests::plain_spec};
-use pillarbox_messages::{ChecksumType, CollectionId, FileId, wording::count};
+use pillarbox_client::{ComponentResult, Outcome, PutFile, Stored, digests::plain_spec};
+use pillarbox_messages::{ChecksumType, CollectionId, ComponentId, FileId, wording::count};
 
 use super::new_file;
 use crate::{
@@ -20,6 +20,7 @@ pub(super) async fn run(args: PutFileArgs) -> Result<(), Failure> {
     let mut request = request(&args, &setup)?;
     request.validate(&setup.repository).map_err(not_started)?;
     new_file::check_source(&request.source, &setup)?;
+    new_file::compare("-C", &request.source, request.checksum.as_ref()).await?;
     let exchange = setup.exchange()?;
     let default = setup.repository.default_checksum;
     let asked = request.request_checksum.clone();
@@ -34,8 +35,17 @@ pub(super) async fn run(args: PutFileArgs) -> Result<(), Failure> {
     let as_json = args.collection.client.json;
     if as_json {
         print_done(&lines(&outcome, &file_id))?;
-    } else if asked.is_some_and(|spec| spec != plain_spec(default)) {
+    } else if asked
+        .as_ref()
+        .is_some_and(|spec| *spec != plain_spec(default))
+    {
         print_done(&table(&outcome, default))?;
+    }
+    if args.request.is_given()
+        && let Some(asked) = &asked
+    {
+        let told = stored(&outcome).map(|(pillar, stored)| (pillar, stored.checksum.as_ref()));
+        checksum_args::tell_other_kinds(asked, told, true);
     }
     conclude(&outcome, as_json)?;
     new_file::tidy(&args.source, args.delete, &exchange).await;
@@ -68,13 +78,20 @@ fn request(args: &PutFileArgs, setup: &ClientSetup) -> Result<PutFile, Failure> 
     })
 }
 
+fn stored(outcome: &Outcome) -> impl Iterator<Item = (&ComponentId, &Stored)> {
+    outcome
+        .results
+        .iter()
+        .filter_map(|done| match &done.result {
+            ComponentResult::Stored(stored) => Some((&done.contributor, stored)),
+            _ => None,
+        })
+}
+
 /// The checksums that pillars sent back; one that had the file before tells its default checksum, without a star.
 fn table(outcome: &Outcome, default: ChecksumType) -> String {
     let mut table = String::from("PillarId \t Alg \t Checksum\n");
-    for done in &outcome.results {
-        let ComponentResult::Stored(stored) = &done.result else {
-            continue;
-        };
+    for (pillar, stored) in stored(outcome) {
         let Some(checksum) = &stored.checksum else {
             continue;
         };
@@ -84,11 +101,7 @@ fn table(outcome: &Outcome, default: ChecksumType) -> String {
             (checksum.checksum_spec.checksum_type, " \t*")
         };
         let value = &checksum.checksum_value;
-        let _ = writeln!(
-            table,
-            "{} \t {checksum_type} \t {value}{star}",
-            done.contributor
-        );
+        let _ = writeln!(table, "{pillar} \t {checksum_type} \t {value}{star}");
     }
     table
 }
@@ -105,14 +118,11 @@ struct Line<'a> {
 
 fn lines(outcome: &Outcome, file_id: &FileId) -> String {
     let mut lines = String::new();
-    for done in &outcome.results {
-        let ComponentResult::Stored(stored) = &done.result else {
-            continue;
-        };
+    for (pillar, stored) in stored(outcome) {
         let checksum = stored.checksum.as_ref();
         lines.push_str(&json::line(&Line {
             file_id: file_id.as_str(),
-            pillar: done.contributor.as_str(),
+            pillar: pillar.as_str(),
             already_there: stored.already_there,
             checksum_type: checksum.map(|it| it.checksum_spec.checksum_type.as_str()),
             checksum: checksum.map(|it| it.checksum_value.to_string()),
@@ -122,15 +132,12 @@ fn lines(outcome: &Outcome, file_id: &FileId) -> String {
 }
 
 fn summary(outcome: &Outcome, file_id: &FileId) -> String {
-    let stored = |already: bool| {
-        let of = |result: &ComponentResult| matches!(result, ComponentResult::Stored(stored) if stored.already_there == already);
-        outcome
-            .results
-            .iter()
-            .filter(|done| of(&done.result))
+    let pillars = |already: bool| {
+        stored(outcome)
+            .filter(|(_, stored)| stored.already_there == already)
             .count()
     };
-    match (stored(false), stored(true)) {
+    match (pillars(false), pillars(true)) {
         (new, 0) => format!("{file_id} stored on {}", count(new, "pillar")),
         (0, old) => format!("{file_id} was there already, on {}", count(old, "pillar")),
         (new, old) => format!(

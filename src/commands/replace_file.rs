@@ -25,6 +25,9 @@ pub(super) async fn run(args: ReplaceFileArgs) -> Result<(), Failure> {
     let request = request(&args, &setup)?;
     request.validate(&setup.repository).map_err(not_started)?;
     new_file::check_source(&request.source, &setup)?;
+    if !args.dry_run {
+        new_file::compare("-r", &request.source, request.checksum.as_ref()).await?;
+    }
     let exchange = setup.exchange()?;
     let json = args.collection.client.json;
     let rehearsal = args.dry_run.then(|| Rehearsal {
@@ -52,7 +55,7 @@ async fn replace(
     json: bool,
 ) -> Result<(), Failure> {
     new_file::look_at(&mut request.source, exchange, session).await?;
-    let asked = request.request_checksum.is_some();
+    let asked = request.request_checksum.clone();
     let file_id = request.file_id.clone();
     let client = session.client();
     let outcome = session
@@ -63,8 +66,12 @@ async fn replace(
         .await?;
     if json {
         print_done(&lines(&outcome, &file_id))?;
-    } else if asked {
+    } else if asked.is_some() {
         print_done(&table(&outcome))?;
+    }
+    if let Some(asked) = &asked {
+        let told = replacements(&outcome).map(|(pillar, it)| (pillar, it.new.as_ref()));
+        checksum_args::tell_other_kinds(asked, told, true);
     }
     conclude(&outcome, json)?;
     for (pillar, replaced) in replacements(&outcome) {

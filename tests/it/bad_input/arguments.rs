@@ -228,7 +228,19 @@ fn words_of_commands_that_change_files() {
         &format!("-f p7.txt -i a/../b -p north -C {MD5}"),
         &["file id"],
     );
-    put("-f p7.txt --retries -1", &["-1"]);
+    put("-f p7.txt --retries -1", &["-1", "--retries", "invalid"]);
+    put(
+        &format!("-f p7.txt -C {OTHER_MD5}"),
+        &["-C", "p7.txt", MD5, OTHER_MD5],
+    );
+    put(
+        &format!("-f p7.txt -C {OTHER_MD5} -i other.txt --json"),
+        &["-C", "p7.txt", MD5, OTHER_MD5],
+    );
+    replace(
+        &format!("-f p7.txt -p north -r {OTHER_MD5} -C {MD5}"),
+        &["-r", "p7.txt", MD5, OTHER_MD5],
+    );
     put("-f p7.txt --retries many", &["many", help]);
     put("-f p7.txt --dry-run", &["--dry-run", help]);
 }
@@ -309,6 +321,7 @@ fn words_of_commands_that_ask_for_reports() {
     for option in ["--first", "--last", "--max-page-size"] {
         for number in ["0", "-1", "1.5", "18446744073709551616", "many"] {
             audit(&format!("{option}={number}"), &[option, number, "--help"]);
+            audit(&format!("{option} {number}"), &[option, number, "--help"]);
         }
     }
     audit("--first 3 --last 2", &["3", "2", "after"]);
@@ -356,8 +369,11 @@ fn parts_that_no_file_has() {
         "0-9",
         "a:b",
     ] {
-        let part = format!("--part={part}");
-        desk.refuses("get-file", &["-i", "p7.txt", &part], &["--part", "byte"]);
+        let attached = format!("--part={part}");
+        for words in [&["--part", part][..], &[&attached]] {
+            let args = [&["-i", "p7.txt"], words].concat();
+            desk.refuses("get-file", &args, &["--part", "byte"]);
+        }
     }
     desk.refuses("get-file", &["-i", "p7.txt", "--part"], &["--part"]);
 }
@@ -368,6 +384,28 @@ fn words(text: &str) -> Vec<&str> {
 }
 
 const MD5: &str = "4a37f973b3c9fede0e1fb3f07b65a93b";
+const OTHER_MD5: &str = "4a37f973b3c9fede0e1fb3f07b65a93c";
+
+#[test]
+fn alarms_of_a_collection_that_there_is_not() {
+    let desk = Desk::new();
+    desk.write(
+        "node.toml",
+        "data = \"var\"\n[alarms]\nid = \"alarm-service\"\n",
+    );
+    let settings = desk.path("settings");
+    let list = [
+        "alarms",
+        "list",
+        "-s",
+        settings.to_str().expect("UTF-8"),
+        "-c",
+    ];
+    let nope = list.iter().chain(&["nope"]);
+    desk.refuses_exactly(nope, &["'nope' is unknown", "books"]);
+    let known = process::finish(desk.command(list.iter().chain(&["books"])));
+    process::succeed(&known);
+}
 
 #[test]
 fn client_ids_that_make_no_address() {

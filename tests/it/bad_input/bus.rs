@@ -47,13 +47,56 @@ fn all_fail(bus: &str, parts: &[&str]) {
                 let start = Instant::now();
                 let output = process::finish(desk.command(all));
                 let took = start.elapsed();
-                one_line(&output, OPERATION, parts, &format!("{subcommand} at {bus}"));
+                assert_waited(&output, parts, &format!("{subcommand} at {bus}"));
                 assert!(took < PATIENCE_WITH_A_BUS, "{subcommand}: took {took:?}");
             });
         }
     });
     assert_eq!(desk.traces(), before);
     desk.assert_untouched("without a bus");
+}
+
+/// It says soon that it waits, for whom and how long, and then that it was in vain.
+#[track_caller]
+fn assert_waited(output: &Output, parts: &[&str], what: &str) {
+    let said = process::stderr(output);
+    let (waiting, rest) = said.split_once('\n').expect("two lines");
+    let until = waiting
+        .strip_prefix("waiting for the bus until ")
+        .expect(what);
+    let (until, why) = until.split_once("Z: no bus answers at ").expect(what);
+    assert_eq!(
+        until.len(),
+        "2026-12-01T00:43:36".len(),
+        "{what}: {waiting}"
+    );
+    assert!(why.starts_with(parts[0]), "{what}: {waiting}");
+    let rest = Output {
+        stderr: rest.into(),
+        ..output.clone()
+    };
+    one_line(&rest, OPERATION, parts, what);
+}
+
+#[test]
+fn who_waits_for_a_bus_says_so_soon() {
+    let desk = Desk::new();
+    let own = desk.bus.local_addr().expect("bound").to_string();
+    let address = format!("127.0.0.1:{}", free_port());
+    let repository = desk.repository().replace(&own, &address);
+    desk.write("repository.toml", &repository);
+    let mut command = desk.command::<std::ffi::OsString>([]);
+    command.args(["get-file-ids", "-c", "books", "-s"]);
+    let mut waiting = process::Running::spawn({
+        command.arg(desk.path("settings"));
+        command
+    });
+    // Long before it gives up: then it would not live.
+    let line = waiting.wait_for_error("waiting for the bus until ");
+    assert!(line.contains(&address), "{line}");
+    assert!(waiting.lives());
+    waiting.interrupt();
+    assert_eq!(waiting.wait().code(), Some(130));
 }
 
 #[test]
@@ -91,7 +134,12 @@ fn a_bus_that_is_still_waited_for_when_the_user_has_enough() {
     let _connection = silent.accept().expect("it connects");
     waiting.interrupt();
     assert_eq!(waiting.wait().code(), Some(130));
-    assert_eq!(waiting.errors(), ["pillarbox: interrupted"]);
+    // If it took its time, it has said first that it waits.
+    let errors = waiting.errors();
+    assert_eq!(
+        errors.last().map(String::as_str),
+        Some("pillarbox: interrupted")
+    );
     assert!(waiting.output().is_empty());
 }
 
@@ -163,13 +211,16 @@ fn a_checksum_that_the_file_has_not() {
     let whole = Whole::start(&["north"]);
     whole.site.file("p7.txt", b"pillar test 7\n");
     let wrong = "d41d8cd98f00b204e9800998ecf8427e";
-    let output = whole.site.run("put-file", ["-f", "p7.txt", "-C", wrong]);
+    // Of a file that lies on the exchange the pillar is the first to know.
+    let address = whole.offer("p7.txt", b"pillar test 7\n");
+    let put = ["-u", &address, "-i", "p7.txt", "-C", wrong];
+    let output = whole.site.run("put-file", put);
     let text = process::stderr(&output);
     assert!(!output.status.success(), "{text}");
     assert_eq!(text.lines().count(), 1, "{text}");
-    assert!(text.to_lowercase().contains("checksum"), "{text}");
+    assert!(text.contains("NEW_FILE_CHECKSUM_FAILURE"), "{text}");
     assert_eq!(process::stdout(&output), "");
-    assert_nothing_left(&whole);
+    assert_eq!(whole.archived("north"), NO_FILES);
     // And the id is still free.
     process::succeed(&whole.site.run("put-file", ["-f", "p7.txt"]));
 }

@@ -32,9 +32,14 @@ fn a_client_that_no_bus_answers_names_every_address_and_the_last_reason() {
     let start = Instant::now();
     let output = listing(&site);
     let took = start.elapsed();
-    let line = process::fail_with_one_line(&output, OPERATION);
+    assert_eq!(output.status.code(), Some(OPERATION));
+    let said = process::stderr(&output);
+    let (waiting, line) = said.split_once('\n').expect("two lines");
+    assert!(waiting.starts_with("waiting for the bus until "), "{said}");
+    assert!(waiting.contains(&format!("{one}, {other}")), "{said}");
+    assert_eq!(line.lines().count(), 1, "{said}");
     let beginning = format!("pillarbox: no bus answers at {one}, {other}: at 127.0.0.1:");
-    assert!(line.starts_with(&beginning), "{line}");
+    assert!(line.starts_with(&beginning), "{said}");
     let place = site.part("client").join("repository.toml");
     let place = format!("[bus] url at {}:6", place.display());
     for words in ["refused", &place] {

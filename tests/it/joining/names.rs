@@ -8,6 +8,7 @@ use crate::support::{
     PATIENCE, process,
     site::Site,
     stomp::{Frame, Stomp},
+    whole::offer,
 };
 
 const DESTINATIONS: &str = r#"scheme = "reference"
@@ -105,9 +106,10 @@ fn every_message_goes_where_the_java_components_listen_and_none_expires() {
             ("PutFileFinalResponse", CLIENT, PILLAR, true),
         ])
     );
+    let address = offer(site.exchange_port, "b.txt", b"a file\n");
     let wrong = [
-        "-f",
-        file,
+        "-u",
+        &address,
         "-i",
         "b.txt",
         "-C",
@@ -164,9 +166,9 @@ fn the_alarm_services_subscription_has_its_id_for_a_name() {
     let mut service = site.start("alarms");
     service.terminate();
     service.wait_for_success();
-    let file = site.file("a.txt", b"a file\n");
-    let file = file.to_str().expect("text");
-    let put = site.run("put-file", ["-f", file, "-C", WRONG]);
+    let address = offer(site.exchange_port, "a.txt", b"a file\n");
+    let put = ["-u", &address, "-i", "a.txt", "-C", WRONG];
+    let put = site.run("put-file", put);
     process::fail_with_one_line(&put, OPERATION);
     // Whoever comes under the name of the service finds what was kept for it.
     let mut stomp = Stomp::connect(site.bus_port, Some("alarm-service"));

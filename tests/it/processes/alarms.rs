@@ -8,15 +8,15 @@ use crate::support::{
     process::{self, Running},
     site::Site,
     until,
+    whole::offer,
 };
 
 const WRONG: &str = "00112233445566778899aabbccddeeff";
 
 /// A put whose file is not what it is said to be: the pillar refuses it and raises an alarm.
 async fn raise_an_alarm(site: &Site, alarms: &mut Ear, file: &str) {
-    let path = site.file("wrong.bin", b"not that");
-    let path = path.to_str().unwrap();
-    let put = site.run("put-file", ["-f", path, "-i", file, "-C", WRONG]);
+    let address = offer(site.exchange_port, file, b"not that");
+    let put = site.run("put-file", ["-u", &address, "-i", file, "-C", WRONG]);
     let line = process::fail_with_one_line(&put, 255);
     assert!(line.contains("NEW_FILE_CHECKSUM_FAILURE"), "{line}");
     let raised = alarms.message().await;

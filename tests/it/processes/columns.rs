@@ -121,6 +121,58 @@ fn an_empty_file_is_stored_listed_and_summed() {
     assert_eq!(fs::read(site.path().join("copy")).unwrap(), b"");
 }
 
+/// As every id, path or part may be given.
+#[test]
+fn ids_and_files_may_begin_with_a_dash() {
+    let site = Site::new(&["north"]);
+    let _parts = ["hub", "north"].map(|part| site.start(part));
+    site.file("-dash.txt", CONTENT);
+    let says = |subcommand: &str, args: &[&str]| process::succeed(&site.run(subcommand, args));
+    says("put-file", &["-f", "-dash.txt"]);
+    says("put-file", &["--file", "-dash.txt", "--file-id", "--a.txt"]);
+    let ids = says("get-file-ids", &["-i", "-dash.txt"]);
+    assert!(ids.ends_with("1 \t20 \t-dash.txt\n"), "{ids}");
+    says("get-checksums", &["-i", "--a.txt"]);
+    says("get-file", &["-i", "-dash.txt", "-l", "-copy"]);
+    assert_eq!(fs::read(site.path().join("-copy")).unwrap(), CONTENT);
+    says("get-audit-trails", &["-i", "-dash.txt"]);
+    says(
+        "delete-file",
+        &["-i", "-dash.txt", "-p", "north", "-C", MD5],
+    );
+}
+
+#[test]
+fn who_answers_with_another_checksum_than_asked_for_is_told_of() {
+    let site = Site::new(&["north", "south"]);
+    let _parts = ["hub", "north", "south"].map(|part| site.start(part));
+    let hello = site.file("hello.txt", CONTENT);
+    let put = |more: &[&str]| {
+        let mut args = vec!["-f", hello.to_str().unwrap()];
+        args.extend(more);
+        let output = site.run("put-file", args);
+        process::succeed(&output);
+        process::stderr(&output)
+    };
+    assert_eq!(put(&["-R", "SHA256"]), "hello.txt stored on 2 pillars\n");
+    let there = "hello.txt was there already, on 2 pillars\n";
+    for more in [&["-R", "SHA256"][..], &["-R", "SHA256", "--json"]] {
+        let said = put(more);
+        let (other, rest) = said.split_once('\n').unwrap();
+        assert!(
+            other.starts_with("MD5 instead of SHA256 told by ")
+                && ["north", "south"]
+                    .iter()
+                    .all(|pillar| other.contains(pillar)),
+            "{other}"
+        );
+        assert_eq!(rest, there);
+    }
+    for more in [&[][..], &["-R", "MD5"], &["--json"]] {
+        assert_eq!(put(more), there, "{more:?}");
+    }
+}
+
 #[test]
 fn what_nobody_has_is_a_failure_under_the_usual_heading() {
     let site = Site::new(&["north"]);

@@ -111,7 +111,9 @@ fn what_changes_something_goes_on_to_its_end_though_nobody_reads_its_results() {
         let put = put.iter().chain(more);
         let output = unheard(whole.site.prepare("put-file", put));
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-        assert!(stderr(&output).starts_with("b.txt "), "{}", stderr(&output));
+        let said = stderr(&output);
+        let summary = said.lines().last().expect("a summary");
+        assert!(summary.starts_with("b.txt "), "{said}");
         // It was deleted from there, as -d says.
         assert_eq!(whole.exchanged(), Vec::<PathBuf>::new());
         succeed(&whole.site.run("get-file-ids", ["-i", "b.txt"]));
