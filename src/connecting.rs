@@ -10,7 +10,7 @@ use pillarbox_messages::{
 };
 use pillarbox_settings::{BusUrl, Node, Problem, Repository};
 use tokio::time::{Instant, sleep};
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::output::{one_line, say};
 
@@ -100,16 +100,21 @@ impl Route {
     /// for so long it is asked for again.
     async fn connect_again(&self, id: &ComponentId, patience: Duration) -> Result<Bus, BusError> {
         let deadline = Instant::now() + patience;
+        let mut pause = FIRST_PAUSE;
         loop {
             let bus = self.connect(id)?;
             match wait_patiently(&bus, id, NOTICE_INTERVAL).await {
                 Ok(()) => return Ok(bus),
                 Err(BusError::ClientIdInUse(_)) if Instant::now() < deadline => {
-                    info!(
-                        component = id.as_str(),
-                        "its former connection is still there"
-                    );
-                    sleep(BETWEEN_TRIES).await;
+                    if pause == FIRST_PAUSE {
+                        warn!(
+                            component = id.as_str(),
+                            patience = ?patience,
+                            "another process is connected under this id, or was just now; asking again"
+                        );
+                    }
+                    sleep(pause).await;
+                    pause *= 2;
                 }
                 Err(error) => return Err(error),
             }
@@ -158,7 +163,7 @@ fn addresses(url: &BusUrl) -> Vec<String> {
 
 /// How long the bus may take to notice that a process has ended, which its host tells at once.
 const FORMER_CONNECTION: Duration = Duration::from_secs(5);
-const BETWEEN_TRIES: Duration = Duration::from_millis(200);
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
 /// When a person is first told that a bus does not answer.
 const FIRST_NOTICE: Duration = Duration::from_secs(1);
 /// How often a person is told that the bus is still away.
@@ -246,10 +251,10 @@ mod tests {
     #[test]
     fn the_pauses_of_an_address_count_and_never_contradict_each_other() {
         for (written, shortest, longest) in [
-            ("", 100, 10_000),
+            ("", 100, 2_000),
             ("?maxReconnectDelay=5000", 100, 5_000),
             ("?maxReconnectDelay=7", 7, 7),
-            ("?initialReconnectDelay=5", 5, 10_000),
+            ("?initialReconnectDelay=5", 5, 2_000),
             ("?initialReconnectDelay=20000", 20_000, 20_000),
             ("?initialReconnectDelay=9&maxReconnectDelay=3", 9, 9),
         ] {

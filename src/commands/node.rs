@@ -78,9 +78,12 @@ fn not_started(error: NodeError) -> Failure {
     match &error {
         NodeError::Pillar(PillarError::Bus { .. })
         | NodeError::Alarms(AlarmServiceError::Subscribe { .. })
-        | NodeError::Bus(
-            BusError::ClientIdInUse(_) | BusError::Unreachable { .. } | BusError::Refused { .. },
-        ) => Failure::operation(error),
+        | NodeError::Bus(BusError::Unreachable { .. } | BusError::Refused { .. }) => {
+            Failure::operation(error)
+        }
+        NodeError::Bus(BusError::ClientIdInUse(_)) => Failure::operation(format!(
+            "{error}; stop that process, or give this one another id"
+        )),
         _ => Failure::usage(error),
     }
 }

@@ -164,8 +164,71 @@ fn a_pillar_that_is_on_the_bus_already() {
         "double",
         "data = \"var\"\n[[pillars]]\nid = \"north\"\ntype = \"FILE\"\ndirectories = [\"archive\"]\n",
     );
-    cannot_start(&site, "double", OPERATION, &["north", "in use"]);
+    cannot_start(
+        &site,
+        "double",
+        OPERATION,
+        &["'north' is in use", "stop that process", "another id"],
+    );
     assert!(first.lives());
+}
+
+#[test]
+fn whoever_is_refused_for_its_id_says_so_once() {
+    let site = Site::new(&["north"]);
+    let _hub = site.start("hub");
+    let mut first = ["north", "alarms"].map(|part| site.start(part));
+    let pillar = "[[pillars]]\nid = \"north\"\ntype = \"FILE\"\ndirectories = [\"archive\"]";
+    for (id, table) in [
+        ("north", pillar),
+        ("alarm-service", "[alarms]\nid = \"alarm-service\""),
+    ] {
+        site.settings(id, &format!("data = \"other\"\n{table}\n"));
+        let output = node(&site.part(id));
+        assert_eq!(output.status.code(), Some(OPERATION));
+        let text = process::stderr(&output);
+        let told: Vec<&str> = text.lines().filter(|line| line.contains(id)).collect();
+        let [waiting, refused] = told[..] else {
+            panic!("not two lines:\n{text}")
+        };
+        let asking = "another process is connected under this id, or was just now";
+        assert!(
+            waiting.contains("WARN") && waiting.contains(asking),
+            "{waiting}"
+        );
+        assert!(refused.contains("is in use"), "{refused}");
+    }
+    assert!(first.iter_mut().all(Running::lives));
+}
+
+/// The bus was away, and another process came first when it was back.
+#[test]
+fn a_pillar_whose_id_was_taken_meanwhile_says_so_once_and_gets_it_back() {
+    let site = Site::new(&["north"]);
+    let mut hub = site.start("hub");
+    let settings = site.part("north");
+    let args = ["node".as_ref(), "-s".as_ref(), settings.as_os_str()];
+    let mut verbose = process::pillarbox(args);
+    verbose.env("PILLARBOX_LOG", "debug");
+    let mut first = Running::spawn(verbose);
+    first.wait_for("ready");
+    site.settings(
+        "double",
+        "data = \"var\"\n[[pillars]]\nid = \"north\"\ntype = \"FILE\"\ndirectories = [\"archive\"]\n",
+    );
+    first.halt();
+    hub.kill();
+    let _hub = site.start("hub");
+    let mut second = site.start("double");
+    first.go_on();
+    let line = first.wait_for_error("another process is connected as 'north'");
+    assert!(line.contains("give this one another id"), "{line}");
+    for _ in 0..2 {
+        let line = first.wait_for_error("'north' is in use");
+        assert!(line.contains("DEBUG"), "{line}");
+    }
+    second.kill();
+    first.wait_for_error("the bus is back");
 }
 
 #[test]

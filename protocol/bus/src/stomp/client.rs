@@ -85,7 +85,7 @@ impl StompOptions {
             connect_timeout: Duration::from_secs(10),
             volatile_timeout: Duration::from_secs(10),
             shortest_pause: Duration::from_millis(100),
-            longest_pause: Duration::from_secs(10),
+            longest_pause: Duration::from_secs(2),
             close_timeout: Duration::from_secs(5),
             limits: FrameLimits::default(),
         }

@@ -23,6 +23,10 @@ use crate::{
     stomp::wire::{HIGH_WATER, Wire},
 };
 
+/// How often a person is told that there is still no connection for the same reason.
+const REMINDER: Duration = Duration::from_secs(60);
+/// How many reasons are known not to be told again; each address may have its own.
+const REASONS: usize = 32;
 /// How often it is looked for messages that have waited too long.
 const TICK: Duration = Duration::from_millis(250);
 
@@ -55,6 +59,10 @@ pub(super) struct Owner {
     core: Core,
     tick: Interval,
     tries: usize,
+    /// Why there is no connection, as people were told.
+    told: Vec<BusError>,
+    /// When they were first told of these.
+    told_at: Instant,
 }
 
 impl Owner {
@@ -79,6 +87,8 @@ impl Owner {
             core,
             tick,
             tries: 0,
+            told: Vec::new(),
+            told_at: Instant::now(),
         }
     }
 
@@ -123,7 +133,7 @@ impl Owner {
                     error
                 }
             };
-            tracing::warn!(client = %self.client_id, %error, "no bus connection; trying again");
+            self.tell(&error);
             self.trouble.set(error);
             pause = (pause * 2).clamp(self.options.shortest_pause, self.options.longest_pause);
         }
@@ -162,6 +172,7 @@ impl Owner {
         let Dialled { mut wire, dialect } = dialled;
         self.core.connected(dialect, &mut wire.output);
         self.trouble.clear();
+        self.told.clear();
         self.state.send_replace(BusState::Connected);
         tracing::info!(client = %self.client_id, broker = dialect.broker, "connected to the bus");
         let end = self.exchange(&mut wire).await;
@@ -248,6 +259,31 @@ impl Owner {
         let unanswered = || self.lost("no receipt in time".to_owned());
         let error = self.trouble.last().unwrap_or_else(unanswered);
         self.core.expire(&error, out);
+    }
+
+    /// Tells people why there is no connection: each reason once, and again after a while.
+    fn tell(&mut self, error: &BusError) {
+        let now = Instant::now();
+        if now >= self.told_at + REMINDER || self.told.len() >= REASONS {
+            self.told.clear();
+        }
+        if self.told.contains(error) {
+            tracing::debug!(client = %self.client_id, %error, "no bus connection; trying again");
+            return;
+        }
+        match error {
+            BusError::ClientIdInUse(id) => tracing::warn!(
+                client = %self.client_id, %error,
+                "another process is connected as '{id}'; stop it, or give this one another id; trying again"
+            ),
+            _ => {
+                tracing::warn!(client = %self.client_id, %error, "no bus connection; trying again");
+            }
+        }
+        if self.told.is_empty() {
+            self.told_at = now;
+        }
+        self.told.push(error.clone());
     }
 
     fn lost(&self, reason: String) -> BusError {
