@@ -48,6 +48,7 @@ pub(crate) mod disk;
 mod error;
 mod folders;
 mod incoming;
+mod opening;
 mod publish;
 mod purge;
 mod remove;
@@ -60,7 +61,7 @@ mod walk;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs::{File, Metadata},
+    fs::File,
     io,
     path::PathBuf,
     sync::Arc,
@@ -285,22 +286,7 @@ impl CollectionArchive {
 impl Shelf {
     fn open_file(&self, id: &ArchiveFileId) -> Result<Option<StoredFile>, ArchiveError> {
         let place = self.place(id);
-        let file = match File::open(&place) {
-            Err(error) if is_absence(&error) => return Ok(None),
-            opened => opened.at("open", &place)?,
-        };
-        let metadata = file.metadata().at("look at", &place)?;
-        Ok(metadata.is_file().then(|| StoredFile::new(file, &metadata)))
-    }
-}
-
-impl StoredFile {
-    fn new(file: File, metadata: &Metadata) -> Self {
-        Self {
-            file,
-            size: metadata.len(),
-            identity: Identity::from(metadata),
-        }
+        opening::open_regular(&place).at("open", &place)
     }
 }
 

@@ -12,7 +12,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use pillarbox_messages::{ArchiveFileId, CollectionId};
+use pillarbox_messages::{ArchiveFileId, CollectionId, ResponseCode};
 use pillarbox_settings::PillarNode;
 
 use crate::{
@@ -138,17 +138,31 @@ pub(crate) async fn list_standing(
     }
     let (archive, place) = (context.archive.clone(), (collection.clone(), file.clone()));
     let found = tokio::task::spawn_blocking(move || archive.find_standing(&place.0, &place.1));
-    let Some((directory, stored)) = found.await.map_err(Refusal::unexpected)?? else {
+    let Some((tree, stored)) = found.await.map_err(Refusal::unexpected)?? else {
         return Ok(None);
     };
     let computed = disk_checksum::compute(context, file.file_id(), stored, &[]).await?;
     let adoption = Adoption {
         file_id: file.file_id().clone(),
-        directory,
+        directory: tree.directory.clone(),
         size: computed.size,
         checksum: computed.seen.checksum,
         actor: context.component.id().clone(),
     };
+    let (id, read, now_ms) = (
+        file.clone(),
+        computed.seen.identity,
+        context.component.clock().now_ms(),
+    );
+    let last = tokio::task::spawn_blocking(move || tree.make_last_if(&id, read, now_ms));
+    if !last
+        .await
+        .map_err(Refusal::unexpected)?
+        .map_err(Refusal::unexpected)?
+    {
+        let text = "a file of this id is being changed by somebody else";
+        return Err(Refusal::rejection(ResponseCode::Failure, text));
+    }
     let mut adopted = context.index.adopt(collection, vec![adoption]).await?;
     let row = match adopted.pop() {
         Some(Adopted::New(row) | Adopted::Again(row)) => row,

@@ -193,6 +193,25 @@ impl Repository {
         }
     }
 
+    /// How long a request about a collection may wait for its pillar at most: then it has expired, or nobody waits for
+    /// its answer any more.
+    #[must_use]
+    pub fn longest_wait_for_pillar(&self, collection: &CollectionId) -> Duration {
+        let slas = self
+            .collection(collection)
+            .into_iter()
+            .flat_map(|it| &it.slas);
+        let longest = slas
+            .filter_map(|sla| sla.operation_timeout)
+            .fold(self.timeouts.operation, Duration::max);
+        if self.has_reference_naming() {
+            // Nothing expires.
+            longest.max(self.timeouts.conversation)
+        } else {
+            longest
+        }
+    }
+
     /// The names of a collection's destinations. For an id that is no collection of this repository
     /// they follow the repository's general templates.
     #[must_use]

@@ -31,21 +31,22 @@ pub(crate) enum Seen<'a> {
     Kept,
     /// A file of this many bytes that is gone now.
     Removed(&'a Path, u64),
-    /// A file whose time has come, and that can't be removed.
+    /// A file whose time has come, and that can't be removed; or what can't be looked at.
     Stuck(&'a Path, io::Error),
     /// Something else, which is left alone.
     Stray,
 }
 
 impl Archive {
-    /// Where files of a collection are kept that were deleted or replaced.
+    /// Where files of a collection are kept that were deleted or replaced; of each directory that is not there any
+    /// more, why it is not.
     ///
     /// # Errors
-    /// A directory is not there any more.
+    /// The collection is not in this archive.
     pub(crate) fn retain_dirs(
         &self,
         collection: &CollectionId,
-    ) -> Result<Vec<RetainDir>, ArchiveError> {
+    ) -> Result<Vec<Result<RetainDir, ArchiveError>>, ArchiveError> {
         let shelves = self.collection(collection)?.shelves.iter();
         let dirs = shelves.map(|shelf| {
             shelf.check_present()?;
@@ -54,7 +55,7 @@ impl Archive {
                 shelf: Arc::clone(shelf),
             })
         });
-        dirs.collect()
+        Ok(dirs.collect())
     }
 }
 
@@ -66,7 +67,7 @@ impl RetainDir {
 
     /// Removes the files that came there before `before_ms`, and the folders that are empty without them. Each thing
     /// that lies there is told, which may end it. Blocks.
-    pub(crate) fn purge<E: From<io::Error>>(
+    pub(crate) fn purge<E>(
         &self,
         before_ms: i64,
         mut tell: impl FnMut(Seen<'_>) -> Result<(), E>,
@@ -74,7 +75,7 @@ impl RetainDir {
         self.folder(self.path(), before_ms, DEEPEST, &mut tell)
     }
 
-    fn folder<E: From<io::Error>>(
+    fn folder<E>(
         &self,
         folder: &Path,
         before_ms: i64,
@@ -82,16 +83,24 @@ impl RetainDir {
         tell: &mut impl FnMut(Seen<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let entries = match fs::read_dir(folder) {
+            Ok(entries) => entries,
             Err(error) if is_absence(&error) => return Ok(()),
-            entries => entries?,
+            Err(error) => return tell(Seen::Stuck(folder, error)),
         };
         for entry in entries {
-            let entry = entry?;
-            let kind = match entry.file_type() {
-                Err(error) if is_absence(&error) => continue,
-                kind => kind?,
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => return tell(Seen::Stuck(folder, error)),
             };
             let path = entry.path();
+            let kind = match entry.file_type() {
+                Ok(kind) => kind,
+                Err(error) if is_absence(&error) => continue,
+                Err(error) => {
+                    tell(Seen::Stuck(&path, error))?;
+                    continue;
+                }
+            };
             if kind.is_file() {
                 tell(self.file(&path, before_ms))?;
             } else if kind.is_dir() && depth > 0 {

@@ -3,7 +3,7 @@
 use std::{fs::File, io, sync::Arc};
 
 use super::{
-    ArchiveError, Claim, Expected, Removed,
+    ArchiveError, Claim, Expected, Removed, StoredFile,
     error::Context,
     folders::Folders,
     publish::restore,
@@ -118,8 +118,9 @@ impl Claim {
     ) -> Result<Option<&'a Arc<Shelf>>, ArchiveError> {
         for shelf in standing {
             let place = shelf.place(&self.id);
-            let file = File::open(&place).at("open", &place)?;
-            let size = file.metadata().at("look at", &place)?.len();
+            let Some(StoredFile { file, size, .. }) = shelf.open_file(&self.id)? else {
+                continue;
+            };
             if size == expected.size && has_checksum(file, expected).at("read", &place)? {
                 return Ok(Some(shelf));
             }

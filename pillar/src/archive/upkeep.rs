@@ -4,19 +4,13 @@ use std::{
     fs::{self, File, Metadata},
     io,
     os::unix::fs::MetadataExt,
-    path::PathBuf,
 };
 
 use pillarbox_messages::{ArchiveFileId, CollectionId};
 
-use rustix::{
-    fs::{Mode, OFlags},
-    io::Errno,
-};
-
 use super::{
     Archive, ArchiveError, Claim, StoredFile, Tree, TreeKind, claims::Claimant, disk,
-    error::Context as _,
+    error::Context as _, opening::open_regular, shelf::Shelf,
 };
 
 impl Archive {
@@ -44,36 +38,52 @@ impl Archive {
 }
 
 impl Archive {
-    /// The directory trees of a collection, in the order in which files are looked for.
+    /// The directory trees of a collection that are there, in the order in which files are looked for; and why others
+    /// are not.
     ///
     /// # Errors
-    /// A directory is not there any more.
-    pub(crate) fn trees(&self, collection: &CollectionId) -> Result<Vec<Tree>, ArchiveError> {
-        let shelves = &self.collection(collection)?.shelves;
-        let mut trees = Vec::new();
-        for shelf in shelves {
-            shelf.check_present()?;
-            for kind in [TreeKind::Files, TreeKind::Folders] {
-                trees.push(Tree::new(&shelf.directory, &shelf.base, kind));
+    /// The collection is not in this archive.
+    pub(crate) fn trees(
+        &self,
+        collection: &CollectionId,
+    ) -> Result<(Vec<Tree>, Vec<ArchiveError>), ArchiveError> {
+        let (mut trees, mut absent) = (Vec::new(), Vec::new());
+        for shelf in &self.collection(collection)?.shelves {
+            match shelf.check_present() {
+                Ok(()) => trees.extend(shelf.trees()),
+                Err(error) => absent.push(error),
             }
         }
-        Ok(trees)
+        Ok((trees, absent))
+    }
+}
+
+impl Shelf {
+    fn trees(&self) -> [Tree; 2] {
+        [TreeKind::Files, TreeKind::Folders]
+            .map(|kind| Tree::new(&self.directory, &self.base, kind))
     }
 }
 
 impl Archive {
-    /// The file that readers would find at the place of this id, and its directory. Blocks.
+    /// The file that readers would find at the place of this id, and the tree that it is in. Blocks.
+    ///
+    /// # Errors
+    /// A directory is not there, or refuses: it may have the file.
     pub(crate) fn find_standing(
         &self,
         collection: &CollectionId,
         id: &ArchiveFileId,
-    ) -> Result<Option<(PathBuf, StoredFile)>, ArchiveError> {
-        for tree in self.trees(collection)? {
-            if (tree.kind == TreeKind::Folders) != id.is_in_folder() {
-                continue;
-            }
-            if let Some(stored) = tree.open(id).at("open", &tree.place(id))? {
-                return Ok(Some((tree.directory, stored)));
+    ) -> Result<Option<(Tree, StoredFile)>, ArchiveError> {
+        for shelf in &self.collection(collection)?.shelves {
+            shelf.check_present()?;
+            for tree in shelf.trees() {
+                if (tree.kind == TreeKind::Folders) != id.is_in_folder() {
+                    continue;
+                }
+                if let Some(stored) = tree.open(id).at("open", &tree.place(id))? {
+                    return Ok(Some((tree, stored)));
+                }
             }
         }
         Ok(None)
@@ -83,20 +93,27 @@ impl Archive {
 impl Tree {
     /// Opens the file of this id, if a regular file stands at its place; never what a link leads to. Blocks.
     pub(crate) fn open(&self, id: &ArchiveFileId) -> io::Result<Option<StoredFile>> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = match rustix::fs::open(self.place(id), flags, Mode::empty()) {
-            Ok(file) => File::from(file),
-            // Gone, a link, or a socket.
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO) => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
-        let found = file.metadata()?;
-        Ok(found.is_file().then(|| StoredFile::new(file, &found)))
+        open_regular(&self.place(id))
     }
 
     /// What stands at the place of this id.
     pub(crate) fn identity(&self, id: &ArchiveFileId) -> io::Result<Identity> {
         Ok(Identity::from(&fs::symlink_metadata(self.place(id))?))
+    }
+
+    /// Makes the file of this id last, if it still is what was read. Blocks.
+    pub(crate) fn make_last_if(
+        &self,
+        id: &ArchiveFileId,
+        read: Identity,
+        now_ms: i64,
+    ) -> io::Result<bool> {
+        let Some(stored) = self.open(id)?.filter(|it| it.identity == read) else {
+            return Ok(false);
+        };
+        self.make_last(id, &stored.file, now_ms)?;
+        // Once more, since that takes time.
+        Ok(self.identity(id).is_ok_and(|found| found == read))
     }
 
     /// Makes a file last that somebody has put there, unless it has been there for long: what was not changed for

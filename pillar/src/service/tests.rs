@@ -14,6 +14,7 @@ mod status;
 mod storing;
 mod sums;
 mod trails;
+mod unexplored;
 mod unverified;
 mod weaknesses;
 

@@ -24,7 +24,7 @@ pub(super) struct Tally {
     inconsistent: u64,
     pub(super) missing: u64,
     unreadable: u64,
-    /// The first that could not be read, and why.
+    /// The first that could not be read, or the first directory or folder, and why.
     first_unreadable: Option<String>,
 }
 
@@ -68,13 +68,11 @@ impl Inspection {
         self.done = Tally::default();
     }
 
-    /// A turn has come to its end: tells of what could not be read.
+    /// A turn has come to its end: tells of what could not be read. How much that was is in the status: the same
+    /// trouble is told in the same words.
     pub(super) fn conclude(&mut self, shift: &mut Shift) {
         if let Some(first) = self.done.first_unreadable.take() {
-            shift.complain(format!(
-                "{} can't be read, such as {first}",
-                count(self.done.unreadable, "file")
-            ));
+            shift.complain(format!("not everything can be read, such as {first}"));
         }
     }
 
@@ -85,8 +83,7 @@ impl Inspection {
         collection: &CollectionId,
         row: FileRow,
     ) -> Result<Option<Observation>, Interrupt> {
-        let file = ArchiveFileId::new(&row.file_id, None).map_err(Interrupt::fault)?;
-        let Some(stored) = self.open(shift, collection, &row, &file)? else {
+        let Some((file, stored)) = self.open(shift, collection, &row)? else {
             return Ok(None);
         };
         let checksum = match self.reading.checksum(shift, &stored) {
@@ -109,35 +106,49 @@ impl Inspection {
         Ok(Some(noticing::observation(pillar, row, checksum)))
     }
 
-    /// Opens a file; one that is gone is reported.
+    /// Opens a file; one that is gone is reported. What a disk says of one file is no reason to leave the others.
     pub(super) fn open(
         &mut self,
         shift: &Shift,
         collection: &CollectionId,
         row: &FileRow,
-        file: &ArchiveFileId,
-    ) -> Result<Option<StoredFile>, Interrupt> {
-        match self.context.archive.open_file_now(collection, file) {
-            Ok(stored) => Ok(Some(stored)),
+    ) -> Result<Option<(ArchiveFileId, StoredFile)>, Interrupt> {
+        let file = match ArchiveFileId::new(&row.file_id, None) {
+            Ok(file) => file,
+            Err(error) => {
+                self.unreadable(&row.file_id, &error);
+                return Ok(None);
+            }
+        };
+        match self.context.archive.open_file_now(collection, &file) {
+            Ok(stored) => return Ok(Some((file, stored))),
             Err(ArchiveError::NotFound(_)) => {
                 let lost = shift.wait_for_others(self.context.lose(collection, row));
-                self.done.missing += u64::from(lost.ok_or(Interrupt::Stopped)??);
-                Ok(None)
+                match lost.ok_or(Interrupt::Stopped)? {
+                    Ok(lost) => self.done.missing += u64::from(lost),
+                    Err(refusal) => self.unreadable(&row.file_id, &refusal.alarm_text()),
+                }
             }
-            Err(error @ ArchiveError::Disk { .. }) => {
-                self.unreadable(&row.file_id, &error);
-                Ok(None)
-            }
-            Err(error) => Err(error.into()),
+            Err(error) => self.unreadable(&row.file_id, &error),
         }
+        Ok(None)
     }
 
     /// Notes that the disk refuses a file.
     pub(super) fn unreadable(&mut self, file: &FileId, error: &dyn fmt::Display) {
         self.done.unreadable += 1;
-        warn!(file = file.as_str(), %error, "a file can't be read");
+        if self.done.unreadable <= TOLD {
+            warn!(file = file.as_str(), %error, "a file can't be read");
+        }
         let first = &mut self.done.first_unreadable;
         first.get_or_insert_with(|| format!("{file}: {error}"));
+    }
+
+    /// Notes that a directory is not there, or a folder can't be read.
+    pub(super) fn closed(&mut self, error: &dyn fmt::Display) {
+        warn!(%error, "what is in a directory can't be read");
+        let first = &mut self.done.first_unreadable;
+        first.get_or_insert_with(|| error.to_string());
     }
 
     /// Whether what was read is what the row speaks of.
@@ -182,6 +193,9 @@ impl Inspection {
         shift.wait_for_others(noticing::tell(&self.context, collection, row));
     }
 }
+
+/// Unreadable files in a turn of which each is told.
+const TOLD: u64 = 100;
 
 /// The row as it will be, if there is something to tell.
 fn changed(seen: &Observation) -> Option<FileRow> {

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use tracing::info;
 
-use super::{Interrupt, Shift, Worker, reading::Unread};
+use super::{Interrupt, Shift, Worker};
 use crate::{
     archive::{RetainDir, Seen},
     context::Context,
@@ -25,7 +25,7 @@ struct Tally {
     kept: u64,
     strays: u64,
     stuck: u64,
-    /// The first that could not be removed, and why.
+    /// The first that could not be removed or looked at, and why.
     first_stuck: Option<String>,
 }
 
@@ -55,7 +55,10 @@ impl Worker for Purge {
         let before_ms = shift.now_ms().saturating_sub(age);
         for collection in self.context.component.collections().to_vec() {
             for dir in self.context.archive.retain_dirs(&collection)? {
-                self.purge(shift, &dir, before_ms)?;
+                match dir {
+                    Ok(dir) => self.purge(shift, &dir, before_ms)?,
+                    Err(error) => self.done.note(&error),
+                }
             }
         }
         shift.progress(self.done.to_string());
@@ -64,8 +67,8 @@ impl Worker for Purge {
             info!(pillar, done = %self.done, "what was deleted or replaced has been kept long enough");
         }
         if let Some(first) = self.done.first_stuck.take() {
-            let stuck = self.done.stuck;
-            shift.complain(format!("{stuck} files can't be removed, such as {first}"));
+            // How many is in the status: the same trouble is told in the same words.
+            shift.complain(format!("not everything can be removed, such as {first}"));
         }
         Ok(())
     }
@@ -86,15 +89,9 @@ impl Purge {
         dir: &RetainDir,
         before_ms: i64,
     ) -> Result<(), Interrupt> {
-        let purged = dir.purge(before_ms, |seen| {
+        dir.purge(before_ms, |seen| {
             let cost = LOOK_COST.saturating_add(self.done.count(seen));
-            shift.spend(cost).map_err(Unread::from)
-        });
-        purged.map_err(|unread| match unread {
-            Unread::Interrupt(interrupt) => interrupt,
-            Unread::Disk(error) => {
-                Interrupt::Fault(format!("directory {}: {error}", dir.path().display()))
-            }
+            shift.spend(cost)
         })
     }
 }
@@ -112,12 +109,16 @@ impl Tally {
                 return bytes;
             }
             Seen::Stuck(path, error) => {
-                self.stuck += 1;
-                self.first_stuck
-                    .get_or_insert_with(|| format!("{}: {error}", path.display()));
+                self.note(&format_args!("{}: {error}", path.display()));
             }
         }
         0
+    }
+
+    /// What is not done, and why.
+    fn note(&mut self, error: &dyn fmt::Display) {
+        self.stuck += 1;
+        self.first_stuck.get_or_insert_with(|| error.to_string());
     }
 }
 

@@ -343,3 +343,47 @@ async fn a_stranger_s_temporary_file_is_kept_whatever_it_is_called() {
     let kept = dir.path().join("books/retainDir/aa.old/b1");
     assert_eq!(fs::read(kept).unwrap(), NEW);
 }
+
+/// What is no regular file is none of ours, and nobody waits for it.
+#[tokio::test]
+async fn links_and_pipes_are_no_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let archive = open(&dir);
+    put(&archive, "x1", OLD, Leftover::Refuse).await.unwrap();
+    std::os::unix::fs::symlink(place(dir.path(), "x1"), place(dir.path(), "link")).unwrap();
+    let made = std::process::Command::new("mkfifo")
+        .arg(place(dir.path(), "pipe"))
+        .status();
+    assert!(made.unwrap().success());
+    for name in ["link", "pipe"] {
+        let read = read(&archive, name).await;
+        assert!(matches!(read, Err(ArchiveError::NotFound(_))), "{read:?}");
+        assert!(!settle(&archive, name, Some(OLD)).await, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_is_another_by_now_is_not_made_to_last() {
+    let dir = tempfile::tempdir().unwrap();
+    let archive = open(&dir);
+    put(&archive, "x1", OLD, Leftover::Refuse).await.unwrap();
+    let found = archive.find_standing(&books(), &id("x1")).unwrap();
+    let (tree, stored) = found.unwrap();
+    let now_ms = i64::MAX;
+    assert!(
+        tree.make_last_if(&id("x1"), stored.identity, now_ms)
+            .unwrap()
+    );
+    fs::write(place(dir.path(), "x1"), NEW).unwrap();
+    assert!(
+        !tree
+            .make_last_if(&id("x1"), stored.identity, now_ms)
+            .unwrap()
+    );
+    fs::remove_file(place(dir.path(), "x1")).unwrap();
+    assert!(
+        !tree
+            .make_last_if(&id("x1"), stored.identity, now_ms)
+            .unwrap()
+    );
+}

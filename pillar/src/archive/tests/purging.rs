@@ -11,7 +11,7 @@ use super::{
 fn purge(archive: &Archive) -> usize {
     let mut removed = 0;
     for dir in archive.retain_dirs(&books()).unwrap() {
-        let purged = dir.purge(i64::MAX, |seen| {
+        let purged = dir.unwrap().purge(i64::MAX, |seen| {
             match seen {
                 Seen::Removed(..) => removed += 1,
                 Seen::Kept => {}

@@ -69,6 +69,11 @@ impl Site {
         }
     }
 
+    /// Waits until a worker has come to the end of its first turn.
+    pub(super) async fn after_first_turn(&self, worker: &str) {
+        until(|| self.last_end(worker) > 0).await;
+    }
+
     /// When a worker last came to its end; 0 before the first time.
     fn last_end(&self, worker: &str) -> i64 {
         let statuses = self.pillar.workers();
@@ -209,4 +214,58 @@ async fn a_file_that_is_gone_is_alarmed_once_and_its_row_is_kept() {
     // A put makes up for it.
     site.put("x1", ORIGINAL).await;
     assert!(site.row("x1").await.is_some());
+}
+
+/// A disk that is away hides its own files, and no others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_disk_that_is_away_keeps_no_worker_from_the_others() {
+    let clock = Arc::new(Later::default());
+    let second = tempfile::tempdir().unwrap();
+    let away = second.path().join("away");
+    let books = second.path().join("books");
+    let mut site = Site::with(|options| {
+        options.clock = clock.clone();
+        options.settings.max_age_for_checksums = 10 * DAY;
+        options.settings.recheck = often();
+        options.settings.reconcile = often();
+        options.settings.directories.push(second.path().to_owned());
+    })
+    .await;
+    site.put("x1", ORIGINAL).await;
+    site.put("x2", ORIGINAL).await;
+    // "x1" stands on the second disk.
+    fs::copy(site.place("x1"), books.join("fileDir/x1")).unwrap();
+    fs::remove_file(site.place("x1")).unwrap();
+    fs::rename(&books, &away).unwrap();
+    fs::write(site.place("x2"), ROTTEN).unwrap();
+    reconciling::lay(
+        &site.directory.path().join("archive/books"),
+        "fileDir/stray",
+        ROTTEN,
+    );
+    clock.pass(11 * DAY);
+    let mut told = Vec::new();
+    while !told.contains(&(AlarmCode::ChecksumAlarm, Some("x2".into()))) {
+        told.push(site.next_alarm().await);
+    }
+    site.wait_for_row("stray").await;
+    for worker in ["recheck", "reconcile"] {
+        site.after_a_turn(worker).await;
+        let statuses = site.pillar.workers();
+        let status = statuses
+            .iter()
+            .find(|status| status.name == worker)
+            .unwrap();
+        let fault = &status.last_fault.as_ref().unwrap().text;
+        assert!(fault.contains("mount its disk again"), "{status}");
+    }
+    assert!(site.row("x1").await.is_some());
+    // Each worker has told it, once.
+    while let Ok(Some(_)) = tokio::time::timeout(Duration::ZERO, site.alarms.next()).await {}
+    site.after_a_turn("reconcile").await;
+    site.after_a_turn("recheck").await;
+    site.assert_no_alarm().await;
+    fs::rename(&away, &books).unwrap();
+    site.after_a_turn("reconcile").await;
+    site.assert_no_alarm().await;
 }

@@ -7,8 +7,8 @@ use pillarbox_settings::{BackgroundWork, Pace};
 
 use super::{background::often, *};
 
-const OLD: &[u8] = b"as it was put\n";
-const NEW: &[u8] = b"as it wAs put\n";
+pub(super) const OLD: &[u8] = b"as it was put\n";
+pub(super) const NEW: &[u8] = b"as it wAs put\n";
 
 /// A site whose pillar looks into its directories again and again.
 async fn restless() -> Site {
@@ -62,7 +62,7 @@ impl Site {
         self.directory.path().join("archive/books")
     }
 
-    fn id(id: &str) -> ArchiveFileId {
+    pub(super) fn id(id: &str) -> ArchiveFileId {
         ArchiveFileId::new(&id.into(), None).unwrap()
     }
 
@@ -330,4 +330,16 @@ async fn what_a_crash_left_waits_for_its_request() {
     site.wait_for_row("x2").await;
     let actions: Vec<_> = site.trail().await.into_iter().map(|it| it.0).collect();
     assert_eq!(actions, [FileAction::PutFile, FileAction::Other]);
+}
+
+/// A request may wait as long as it does not expire.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn what_a_crash_left_waits_as_long_as_the_settings_let_a_request_wait() {
+    let repository = format!("{REPOSITORY}[timeouts]\noperation = \"3h\"\n");
+    let restless = |options: &mut PillarOptions| options.settings.reconcile = often();
+    let site = Site::make(&repository, &[], restless).await;
+    // For two hours it has been there.
+    lay(&site.base(), "fileDir/x1", OLD);
+    site.after_a_turn("reconcile").await;
+    assert_eq!(site.row("x1").await, None);
 }

@@ -351,3 +351,39 @@ fn every_table_has_its_keys() {
     assert!(RawRepository::keys(&["collections", "slas", "destinations"]).contains(&"alarms"));
     assert!(RawNode::keys(&["pillars"]).contains(&"type"));
 }
+
+#[test]
+fn a_request_waits_for_its_pillar_until_it_expires_or_nobody_waits_for_the_answer() {
+    let text = r#"
+[repository]
+name = "Example archive"
+[bus]
+url = "embedded:"
+[timeouts]
+operation = "2h"
+conversation = "7h"
+[[collections]]
+id = "books"
+pillars = ["north"]
+[[collections.slas]]
+id = "slow"
+clients = ["ingest-1"]
+operation_timeout = "3h"
+[[collections.slas]]
+id = "quick"
+clients = ["ingest-2"]
+operation_timeout = "1m"
+[[collections]]
+id = "maps"
+pillars = ["north"]
+"#;
+    let hours = |text: &str| {
+        let repository = load(text).unwrap();
+        ["books", "maps"].map(|id| repository.longest_wait_for_pillar(&id.into()).as_secs() / 3_600)
+    };
+    assert_eq!(hours(text), [3, 2]);
+    let reference = format!(
+        "{text}[destinations]\nscheme = \"reference\"\nbase = \"topic://q\"\nalarm_destination = \"topic://q.alarms\"\n"
+    );
+    assert_eq!(hours(&reference), [7, 7]);
+}
