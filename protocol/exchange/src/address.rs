@@ -1,11 +1,6 @@
 //! An exchange address taken apart, without changing it.
 
-use std::{
-    borrow::Cow,
-    ffi::OsString,
-    os::unix::ffi::OsStringExt,
-    path::{Path, PathBuf},
-};
+use std::{borrow::Cow, ffi::OsString, os::unix::ffi::OsStringExt, path::PathBuf};
 
 use percent_encoding::percent_decode_str;
 use url::Url;
@@ -145,12 +140,10 @@ pub(crate) fn is_token(name: &str) -> bool {
             .is_ok_and(|token| token.get_version() == Some(uuid::Version::Random))
 }
 
-/// Whether the last part of `directory` is a token.
-pub(crate) fn is_token_directory(directory: &Path) -> bool {
-    directory
-        .file_name()
-        .and_then(|name| name.to_str())
-        .is_some_and(is_token)
+/// Whether `name` is a token, a hyphen and something more.
+pub(crate) fn begins_with_token(name: &str) -> bool {
+    name.split_at_checked(TOKEN_LENGTH)
+        .is_some_and(|(token, rest)| is_token(token) && rest.len() > 1 && rest.starts_with('-'))
 }
 
 const TOKEN_LENGTH: usize = 36;

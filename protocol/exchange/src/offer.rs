@@ -18,23 +18,32 @@ impl OfferSpace {
         }
     }
 
-    /// A new address for a file: the base, a random token that nobody guesses, and the last part of
-    /// `file_name` for people to recognize. Every call gives another one, so that two operations on
-    /// one file don't meet.
+    /// A new address for a file: the base, and in one path segment a random token that nobody
+    /// guesses and the last part of `file_name`, for people to recognize; a long one is cut. Every
+    /// call gives another one, so that two operations on one file don't meet.
+    ///
+    /// One segment, since a `WebDAV` server takes nothing below a collection that nobody has made
+    /// (RFC 4918 section 9.7.1), and whoever is given an address only puts to it.
     ///
     /// Encoded as a path segment (RFC 3986 section 3.3), never as a form: a space is `%20` and a
     /// plus is `%2B`.
     #[must_use]
     pub fn address_for(&self, file_name: &str) -> String {
         let last = file_name.rsplit('/').next().unwrap_or_default();
-        // A dot segment would disappear on the way, however encoded.
-        let last = if matches!(last, "" | "." | "..") {
-            UNNAMED
-        } else {
-            last
+        let shown = match beginning(last) {
+            "" => UNNAMED,
+            shown => shown,
         };
-        format!("{}{}/{}", self.base, Uuid::new_v4(), encode_segment(last))
+        format!("{}{}-{}", self.base, Uuid::new_v4(), encode_segment(shown))
     }
+}
+
+/// As much of a name as is shown.
+fn beginning(name: &str) -> &str {
+    let end = (0..=LONGEST_NAME)
+        .rev()
+        .find(|end| name.is_char_boundary(*end));
+    name.split_at(end.unwrap_or_default()).0
 }
 
 /// One path segment of an address: RFC 3986's unreserved characters are kept, everything else
@@ -52,6 +61,10 @@ const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
 
 const UNNAMED: &str = "file";
 
+/// In bytes, not encoded. Servers make files of these names, which may have 255 bytes with the token
+/// and what a server adds while a file comes.
+const LONGEST_NAME: usize = 180;
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
@@ -65,7 +78,7 @@ mod tests {
         let address = space.address_for("a b+c%41#1?x&y.tif");
         assert!(address.starts_with("http://127.0.0.1:8181/"));
         assert!(
-            address.ends_with("/a%20b%2Bc%2541%231%3Fx%26y.tif"),
+            address.ends_with("-a%20b%2Bc%2541%231%3Fx%26y.tif"),
             "{address}"
         );
         assert_eq!(
@@ -83,7 +96,7 @@ mod tests {
         let token = one
             .strip_prefix("https://h/dav/")
             .unwrap()
-            .strip_suffix("/x")
+            .strip_suffix("-x")
             .unwrap();
         assert!(crate::address::is_token(token), "{token}");
     }
@@ -91,10 +104,27 @@ mod tests {
     #[test]
     fn only_the_last_part_of_a_name_shows() {
         let space = OfferSpace::new("http://h");
-        assert!(space.address_for("folder/file").ends_with("/file"));
-        for odd in ["", ".", "..", "folder/"] {
-            assert!(space.address_for(odd).ends_with("/file"), "{odd}");
+        for (name, shown) in [
+            ("folder/name", "-name"),
+            ("", "-file"),
+            ("folder/", "-file"),
+            (".", "-."),
+            ("..", "-.."),
+        ] {
+            let address = space.address_for(name);
+            assert!(address.ends_with(shown), "{address}");
+            assert_eq!(address.matches('/').count(), 3, "{address}");
         }
+    }
+
+    #[test]
+    fn a_long_name_is_cut_between_two_characters() {
+        assert_eq!(beginning(&"x".repeat(180)), "x".repeat(180));
+        assert_eq!(beginning(&"x".repeat(300)), "x".repeat(180));
+        assert_eq!(
+            beginning(&format!("x{}", "\u{20AC}".repeat(300))),
+            format!("x{}", "\u{20AC}".repeat(59))
+        );
     }
 
     proptest! {

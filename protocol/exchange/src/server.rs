@@ -1,7 +1,7 @@
 //! A small HTTP server for files on their way between components.
 //!
 //! It knows PUT, GET (whole or one range), HEAD and DELETE, and lists nothing. Knowing a file's
-//! address is the permission to use it: the first part of its path is a random token.
+//! address is the permission to use it: its path begins with a random token.
 
 mod connection;
 mod handlers;

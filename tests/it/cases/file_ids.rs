@@ -37,7 +37,7 @@ fn u1_an_id_full_of_signs_goes_round() {
     assert_eq!(addresses.len(), 4, "{addresses:?}");
     for address in &addresses {
         assert!(
-            address.ends_with("/a%20b%2Bc%2541%231%3Fx%26y.tif"),
+            address.ends_with("-a%20b%2Bc%2541%231%3Fx%26y.tif"),
             "{address}"
         );
     }

@@ -37,6 +37,8 @@ fn paths_that_lead_out() {
         &format!("/{TOKEN}"),
         &format!("/{TOKEN}/"),
         &format!("/{TOKEN}//f"),
+        &format!("/{TOKEN}-"),
+        &format!("/{TOKEN}-f/f"),
     ] {
         for method in ["GET", "HEAD", "PUT", "DELETE"] {
             let (status, body) = http(port, method, path, b"x");
@@ -48,8 +50,11 @@ fn paths_that_lead_out() {
         }
     }
     // With a token, dots are a name like any other: they lead nowhere.
-    for name in ["..%2f..%2fup", "%2e%2e", ".hidden", "a%00b"] {
-        let path = format!("/{TOKEN}/{name}");
+    let names = ["..%2f..%2fup", "%2e%2e", ".hidden", "a%00b"];
+    for path in names
+        .map(|name| [format!("/{TOKEN}/{name}"), format!("/{TOKEN}-{name}")])
+        .concat()
+    {
         let (status, _) = http(port, "PUT", &path, b"content");
         assert!(status == 201 || is_refusal(status), "{path}: {status}");
         http(port, "DELETE", &path, b"");

@@ -29,7 +29,7 @@ fn example(directory: &Path, name: &str, replacements: &[(&str, String)]) -> Pat
 #[test]
 fn a_node_and_a_client_join_by_the_two_files() {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let (bus, exchange) = (free_port(), format!("127.0.0.1:{}", free_port()));
+    let bus = free_port();
     let settings = example(
         directory.path(),
         "north",
@@ -41,8 +41,6 @@ fn a_node_and_a_client_join_by_the_two_files() {
             ("/var/lib/pillarbox", "var".to_owned()),
             ("/archive/north", "archive".to_owned()),
             ("10 GiB", "1 MiB".to_owned()),
-            ("0.0.0.0:8181", exchange.clone()),
-            ("files.example.org:8181", exchange),
         ],
     );
     // In the place of ActiveMQ, a bus that knows the Java system's names.

@@ -14,7 +14,6 @@ use uuid::Uuid;
 
 use super::{Download, Part, source::Source};
 use crate::{
-    address::is_token_directory,
     disk::{self, Reader, TemporaryFile, Writer},
     error::{ExchangeError, TransferError},
     policy::{Rules, not_allowed},
@@ -72,18 +71,10 @@ pub(crate) async fn delete(
             place => place?,
         };
         match std::fs::remove_file(&path) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-            Err(error) => return Err(work.failed(error)),
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(work.failed(error)),
         }
-        if let Some(directory) = path
-            .parent()
-            .filter(|directory| is_token_directory(directory))
-        {
-            // Made by an upload for one offer; not ours to remove if something else is in it.
-            let _ = std::fs::remove_dir(directory);
-        }
-        Ok(true)
     })
     .await
 }
@@ -103,28 +94,14 @@ async fn in_place<T: Send + 'static>(
     .await
 }
 
-/// The real place of a file that is about to be written. The directory of an offer is made.
+/// The real place of a file that is about to be written.
 async fn for_writing(
     rules: &Arc<Rules>,
     address: &str,
     path: PathBuf,
 ) -> Result<PathBuf, ExchangeError> {
     let work = Work::new(rules, address);
-    blocking(move || {
-        if let Some(directory) = path
-            .parent()
-            .filter(|directory| is_token_directory(directory))
-        {
-            match std::fs::create_dir(work.directory_of(directory)?) {
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                    return Err(work.failed(error));
-                }
-                _ => {}
-            }
-        }
-        work.directory_of(&path)
-    })
-    .await
+    blocking(move || work.directory_of(&path)).await
 }
 
 async fn blocking<T: Send + 'static>(

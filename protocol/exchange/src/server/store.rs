@@ -14,11 +14,11 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use crate::{
-    address::{decode, is_token},
+    address::{begins_with_token, decode, is_token},
     disk::{CreateFile, TemporaryFile, Writer, create_new},
 };
 
-/// The name of a file on the server: a token and one or more further parts.
+/// The name of a file on the server: one part that begins with a token, or a token and further parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Name {
     /// The name on disk. It says nothing about, and can't be steered by, the name in the address:
@@ -29,24 +29,35 @@ pub(crate) struct Name {
 impl Name {
     /// The name that an address path has, if it is one. Two spellings of one name are one name.
     pub(crate) fn parse(path: &str) -> Option<Self> {
+        let mut parts = path.strip_prefix('/')?.split('/').peekable();
+        let first = String::from_utf8(decode(parts.next()?)?).ok()?;
+        let has_token = match parts.peek() {
+            None => begins_with_token(&first),
+            Some(_) => is_token(&first),
+        };
+        if !has_token {
+            return None;
+        }
         let mut digest = Sha256::new();
-        let mut parts = 0_usize;
-        for part in path.strip_prefix('/')?.split('/') {
+        // The length keeps "a" "b" apart from "a/b", however the slash is written.
+        let mut add = |part: &str| {
+            digest.update((part.len() as u64).to_be_bytes());
+            digest.update(part);
+        };
+        add(&first);
+        for part in parts {
             let part = String::from_utf8(decode(part)?).ok()?;
-            if part.is_empty() || (parts == 0 && !is_token(&part)) {
+            if part.is_empty() {
                 return None;
             }
-            // The length keeps "a" "b" apart from "a/b", however the slash is written.
-            digest.update((part.len() as u64).to_be_bytes());
-            digest.update(&part);
-            parts += 1;
+            add(&part);
         }
         let stored = digest
             .finalize()
             .iter()
             .map(|byte| format!("{byte:02x}"))
             .collect();
-        (parts > 1).then_some(Self { stored })
+        Some(Self { stored })
     }
 }
 
@@ -162,12 +173,14 @@ mod tests {
     fn spellings_of_one_name_are_one_name() {
         assert_eq!(name("/%7Ea%2Bb").unwrap(), name("/~a+b").unwrap());
         assert_eq!(name("/%c3%86").unwrap(), name("/%C3%86").unwrap());
+        assert_eq!(name("-%7Ea").unwrap(), name("%2D~a").unwrap());
     }
 
     #[test]
     fn different_names_stay_apart() {
         let names = [
-            "/a%2541", "/a%41", "/a%2Fb", "/a/b", "/a%00b", "/ab", "/..", "/.", "/A",
+            "/a%2541", "/a%41", "/a%2Fb", "/a/b", "/a%00b", "/ab", "/..", "/.", "/A", "-A", "-..",
+            "-a%2Fb",
         ];
         let stored: std::collections::BTreeSet<_> = names
             .iter()
@@ -179,7 +192,9 @@ mod tests {
 
     #[test]
     fn what_has_no_token_or_no_name_is_none() {
-        for rest in ["", "/", "//a", "/a/", "/%zz", "/%FF"] {
+        for rest in [
+            "", "/", "//a", "/a/", "/%zz", "/%FF", "-", "a", "-a/b", "-a/", "-%FF", "%C3%86",
+        ] {
             assert_eq!(name(rest), None, "{rest}");
         }
         for path in ["", "/", "/a/b", "a/b", "*", "//a"] {

@@ -195,7 +195,7 @@ async fn only_regular_files_are_read() {
 }
 
 #[tokio::test]
-async fn an_offer_has_a_directory_while_it_lasts() {
+async fn an_offer_leaves_nothing_when_it_is_removed() {
     let (directory, client) = fixture();
     let offers = OfferSpace::new(&address(&directory, "root/"));
     let offer = offers.address_for("folder/Ærø 1%#?.tif");
@@ -206,7 +206,7 @@ async fn an_offer_has_a_directory_while_it_lasts() {
     assert_eq!(names(&directory.path().join("root")), Vec::<String>::new());
     assert!(!client.delete(&offer).await.unwrap());
 
-    let elsewhere = address(&directory, "root/no-token/x");
+    let elsewhere = address(&directory, "root/nowhere/x");
     assert_eq!(
         file_error(client.put_bytes(&elsewhere, content(1)).await),
         io::ErrorKind::NotFound

@@ -80,6 +80,9 @@ async fn what_has_no_token_is_refused() {
         "/../file",
         &format!("/{token}"),
         &format!("/{token}/"),
+        &format!("/{token}-"),
+        &format!("/{token}x"),
+        &format!("/{token}-x/y"),
     ] {
         let put = format!("PUT {path} HTTP/1.1\r\n{CLOSE}Content-Length: 1\r\n\r\nx");
         assert!(
