@@ -61,6 +61,9 @@ pub struct Conversation<P> {
     end_ms: Option<i64>,
     /// What could not be read of those who have not answered since.
     unreadable: BTreeMap<ComponentId, String>,
+    /// How many requests to deliver a file have not been answered: that many files may yet come.
+    #[serde(default)]
+    owed: BTreeMap<ComponentId, u32>,
     /// Answers to the identify request that can only be judged once the file's checksum is known; one at most of
     /// each contributor.
     #[serde(skip)]
@@ -112,6 +115,9 @@ struct Performing {
     waiting: BTreeMap<ComponentId, Option<i64>>,
     /// Whose file is being fetched.
     fetching: Option<(ComponentId, Expected)>,
+    /// Whose request is known to be on the bus, which has not given it up yet; kept of those who deliver a file.
+    #[serde(default)]
+    sent: BTreeSet<ComponentId>,
 }
 
 type Actions = Vec<Action>;
@@ -130,6 +136,7 @@ impl<P: Procedure> Conversation<P> {
             offered: false,
             end_ms: None,
             unreadable: BTreeMap::new(),
+            owed: BTreeMap::new(),
             held: Vec::new(),
         }
     }
@@ -146,9 +153,16 @@ impl<P: Procedure> Conversation<P> {
         matches!(self.phase, Phase::Done)
     }
 
+    /// Whether a contributor may yet lay a file on the exchange.
+    #[must_use]
+    pub fn is_owed(&self) -> bool {
+        self.owed.values().any(|owed| *owed > 0)
+    }
+
     /// Takes one input and gives what is to be done, in order. Any input is fine at any time.
     pub fn step(&mut self, input: Input, now_ms: i64) -> Vec<Action> {
         let mut actions = Actions::new();
+        self.count_answer(&input);
         match (&self.phase, input) {
             (Phase::Done, _) => ignored("the conversation is over", &mut actions),
             (Phase::New, Input::Start) => self.start(now_ms, &mut actions),
@@ -172,7 +186,8 @@ impl<P: Procedure> Conversation<P> {
                     reason,
                 },
             ) => self.unreadable(from, message_type, &reason, &mut actions),
-            (_, Input::Reconnected) => self.ask_again(&mut actions),
+            (_, Input::Sent { contributor }) => self.sent(contributor),
+            (_, Input::Reconnected { answers_kept }) => self.ask_again(answers_kept, &mut actions),
             (_, Input::TimerFired) if self.end_ms.is_some_and(|at| now_ms >= at) => {
                 self.time_is_over(&mut actions);
             }

@@ -204,7 +204,8 @@ impl Client {
         };
         let exchange = self.shared.exchange.clone();
         self.shared.conversations.spawn(async move {
-            remove_offer(&exchange, &cargo).await;
+            let may_come = matches!(cargo, Cargo::Inbound { .. });
+            remove_offer(&exchange, &cargo, may_come).await;
             let outcome = Outcome::of(&event);
             // There is room for one.
             let _ = sender.try_send(event);

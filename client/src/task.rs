@@ -40,6 +40,8 @@ pub(crate) const EVENTS_WAITING: usize = 32;
 pub(crate) const EVENTS_PILED: usize = 8;
 /// How long cleaning up may take.
 const CLEANUP_TIME: Duration = Duration::from_secs(10);
+/// How long a file is waited for that may yet come to where nobody wants it any more.
+const LATE_DELIVERY: Duration = Duration::from_secs(5);
 
 /// What a conversation's task works with.
 #[derive(Debug)]
@@ -209,9 +211,12 @@ impl<P: Procedure> ConversationTask<P> {
             written = written(&mut self.keeping) => self.written(written),
             () = expired(quiet) => {
                 self.quiet = None;
-                self.step(Input::Reconnected);
+                self.step(Input::Reconnected { answers_kept: true });
             }
-            () = connected_again(&mut self.link) => self.step(Input::Reconnected),
+            () = connected_again(&mut self.link) => {
+                let answers_kept = self.surroundings.acknowledges;
+                self.step(Input::Reconnected { answers_kept });
+            }
             () = self.outbox.pass_on() => {}
             () = expired(timer) => {
                 self.timer = None;
@@ -367,14 +372,18 @@ impl<P: Procedure> ConversationTask<P> {
         let (messages, contributors): (Vec<_>, Vec<_>) = messages.into_iter().unzip();
         self.sends.spawn(async move {
             let sent = bus.publish_each(messages).await.into_iter();
-            let failed = |(contributor, sent): (_, Result<(), BusError>)| {
-                let text = sent.err()?.to_string();
-                Some(Input::SendFailed { contributor, text })
+            let told = |(contributor, sent): (Option<ComponentId>, Result<(), BusError>)| match sent
+            {
+                Ok(()) => contributor.map(|contributor| Input::Sent { contributor }),
+                Err(error) => Some(Input::SendFailed {
+                    contributor,
+                    text: error.to_string(),
+                }),
             };
             contributors
                 .into_iter()
                 .zip(sent)
-                .filter_map(failed)
+                .filter_map(told)
                 .collect()
         });
     }
@@ -479,23 +488,48 @@ impl<P: Procedure> ConversationTask<P> {
         self.unsent.clear();
         self.settle_entry().await;
         self.sends.shutdown().await;
+        let work = async {
+            while self.transfer.join_next().await.is_some() {}
+            if self.leftover {
+                self.remove_offer(&mut inbox).await;
+            }
+        };
+        if timeout(CLEANUP_TIME, work).await.is_err() {
+            warn!("cleaning up took too long; the file may still lie on the exchange");
+        }
         // What comes from here on the mediator acknowledges.
         inbox.close();
         while let Some(arrived) = inbox.recv().await {
             self.acknowledge(arrived.delivery);
         }
-        let work = async {
-            while self.transfer.join_next().await.is_some() {}
-            if self.leftover {
-                remove_offer(&self.surroundings.exchange, &self.cargo).await;
-            }
-            while self.acknowledgements.join_next().await.is_some() {}
-        };
-        if timeout(CLEANUP_TIME, work).await.is_err() {
-            warn!("cleaning up took too long; the file may still lie on the exchange");
+        let acknowledged = async { while self.acknowledgements.join_next().await.is_some() {} };
+        if timeout(CLEANUP_TIME, acknowledged).await.is_err() {
+            warn!("the bus does not take acknowledgements");
         }
         let correlation = self.conversation.context().correlation.clone();
         self.surroundings.mediator.deregister(correlation).await;
+    }
+
+    /// Removes from the exchange what lies there, and sees to it that nothing comes that may yet come.
+    async fn remove_offer(&mut self, inbox: &mut mpsc::Receiver<Arrived>) {
+        let may_come = self.conversation.is_owed();
+        let over = remove_offer(&self.surroundings.exchange, &self.cargo, may_come).await;
+        let complete = self.last_event.as_ref().and_then(Outcome::of);
+        if over || !may_come || !complete.is_some_and(|outcome| outcome.complete) {
+            return;
+        }
+        // This exchange takes a late file: it is waited for, since the pillar is at work as it seems.
+        let stopped = self.surroundings.cancel.clone();
+        let coming = async {
+            while self.conversation.is_owed()
+                && let Some(arrived) = inbox.recv().await
+            {
+                self.take(arrived);
+            }
+        };
+        let waiting = timeout(LATE_DELIVERY, coming);
+        let _ = stopped.run_until_cancelled(waiting).await;
+        remove_offer(&self.surroundings.exchange, &self.cargo, true).await;
     }
 
     /// Waits until the end is written down: what follows takes away what it was made from.
@@ -524,13 +558,21 @@ impl<P: Procedure> ConversationTask<P> {
     }
 }
 
-/// Removes from the exchange what was laid there for a conversation.
-pub(crate) async fn remove_offer(exchange: &ExchangeClient, cargo: &Cargo) {
-    if let Some(address) = cargo.address()
-        && let Err(error) = exchange.delete(address).await
-    {
+/// Removes from the exchange what was laid there for a conversation; if more `may_come`, asks that nothing be taken
+/// there any more, and gives whether the exchange sees to it.
+pub(crate) async fn remove_offer(exchange: &ExchangeClient, cargo: &Cargo, may_come: bool) -> bool {
+    let Some(address) = cargo.address() else {
+        return true;
+    };
+    let removed = if may_come {
+        exchange.end_offer(address).await
+    } else {
+        exchange.delete(address).await.map(|_existed| false)
+    };
+    removed.unwrap_or_else(|error| {
         warn!(%error, "the file may still lie on the exchange");
-    }
+        false
+    })
 }
 
 /// A checksum that was computed just now.

@@ -10,7 +10,7 @@ use crate::support::{
     process::Running,
     site::{Site, files_below},
     slow_exchange::SlowExchange,
-    whole::deliver,
+    whole::{NO_FILES, deliver, http, path_of},
 };
 
 /// A put to `odd`, whose identification names another destination than the settings, and to `spare`.
@@ -163,6 +163,22 @@ async fn nothing_stays_on_the_exchange_after_a_failure_or_ctrl_c() {
     assert_eq!(client.wait().code(), Some(130), "{:?}", client.errors());
     slow.assert_nothing_offered();
     assert_eq!(client.output(), [] as [&str; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn what_comes_for_a_get_that_was_interrupted_is_not_taken() {
+    let site = Site::new(&["played"]);
+    let _hub = site.start("hub");
+    let mut played = StandIn::join(&site, "played").await;
+    let mut client = site.start_client("get-file", ["-i", "a.bin", "-l", "copy"]);
+    let identify = played.identify_request().await;
+    played.accept_get(&identify).await;
+    let request = played.get_request().await;
+    client.interrupt();
+    assert_eq!(client.wait().code(), Some(130), "{:?}", client.errors());
+    let path = path_of(&request.file_address);
+    assert_eq!(http(site.exchange_port, "PUT", path, b"hello").0, 410);
+    assert_eq!(site.offered(), NO_FILES);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

@@ -1,10 +1,10 @@
 //! The performing phase: the contributors do their parts.
 
-use pillarbox_messages::{ChecksumData, ComponentId, Message, ResponseCode};
+use pillarbox_messages::{ChecksumData, ComponentId, DestinationKind, Message, ResponseCode};
 
 use super::{
-    Action, Actions, Conversation, Expected, Performing, Phase, Procedure, deadline, ignored,
-    is_progress,
+    Action, Actions, Conversation, Expected, Input, Performing, Phase, Procedure, deadline,
+    ignored, is_progress,
     procedure::{Completion, Failing},
 };
 use crate::event::{ComponentFailure, ComponentResult, Concern, Delivered, EventKind};
@@ -16,7 +16,7 @@ impl<P: Procedure> Conversation<P> {
         self.offered |= self.procedure.receives_file();
         self.phase = Phase::Performing(Performing {
             waiting: chosen.iter().map(|id| (id.clone(), until)).collect(),
-            fetching: None,
+            ..Performing::default()
         });
         self.set_timer(until, out);
         self.emit(
@@ -31,24 +31,66 @@ impl<P: Procedure> Conversation<P> {
         }
     }
 
-    /// Whoever owes an answer is asked again: the same request gets the same answer, and nothing is done twice.
-    pub(super) fn ask_again(&self, out: &mut Actions) {
+    /// Whoever owes an answer is asked again: the same request gets the same answer, and nothing is changed twice.
+    /// A file would be delivered twice, though: one whose request waits on the bus as the answer will is not asked
+    /// for again.
+    pub(super) fn ask_again(&mut self, answers_kept: bool, out: &mut Actions) {
         match &self.phase {
             Phase::Identifying(state) if !state.outstanding.is_empty() => {
                 self.ask_who_is_ready(out);
             }
             Phase::Performing(state) => {
-                let asked = state.waiting.keys().filter(|id| self.is_waiting_for(id));
-                asked.for_each(|contributor| self.ask(contributor, out));
+                let owing = state.waiting.keys().filter(|id| {
+                    self.is_waiting_for(id) && !(answers_kept && self.is_sure_to_be_asked(id))
+                });
+                let owing: Vec<ComponentId> = owing.cloned().collect();
+                owing
+                    .iter()
+                    .for_each(|contributor| self.ask(contributor, out));
             }
             _ => ignored("nobody owes an answer", out),
         }
     }
 
-    fn ask(&self, contributor: &ComponentId, out: &mut Actions) {
+    /// Whether the request is on the bus and stays there until it is dealt with.
+    fn is_sure_to_be_asked(&self, contributor: &ComponentId) -> bool {
+        let Phase::Performing(state) = &self.phase else {
+            return false;
+        };
+        let address = self.addresses.get(contributor);
+        let queue = address.is_some_and(|it| it.destination.kind() == DestinationKind::Queue);
+        queue && state.sent.contains(contributor)
+    }
+
+    /// A contributor's request is on the bus.
+    pub(super) fn sent(&mut self, contributor: ComponentId) {
+        if let Phase::Performing(state) = &mut self.phase
+            && self.procedure.receives_file()
+            && state.waiting.contains_key(&contributor)
+        {
+            state.sent.insert(contributor);
+        }
+    }
+
+    /// Counts down what is owed, also after the end.
+    pub(super) fn count_answer(&mut self, input: &Input) {
+        if let Input::Message { message, .. } = input
+            && message.message_type() == P::FINAL
+            && self.foreign(message).is_none()
+            && let Some(owed) = self.owed.get_mut(&message.header().from)
+        {
+            *owed = owed.saturating_sub(1);
+        }
+    }
+
+    fn ask(&mut self, contributor: &ComponentId, out: &mut Actions) {
         let Some(address) = self.addresses.get(contributor) else {
             return;
         };
+        if self.procedure.receives_file() {
+            let owed = self.owed.entry(contributor.clone()).or_default();
+            *owed = owed.saturating_add(1);
+        }
         let header = self.header(address.destination.clone());
         out.push(Action::Send {
             message: Box::new(self.procedure.request(header, contributor)),

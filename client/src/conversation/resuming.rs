@@ -31,6 +31,7 @@ pub struct Milestone {
     completed: usize,
     failures: usize,
     fetching: bool,
+    sent: usize,
     told: usize,
 }
 
@@ -65,10 +66,10 @@ impl<P: Procedure> Conversation<P> {
     /// How far it has come.
     #[must_use]
     pub fn milestone(&self) -> Milestone {
-        let (performing, fetching) = match &self.phase {
+        let (performing, fetching, sent) = match &self.phase {
             Phase::New | Phase::Identifying(_) | Phase::Offering(_) => return Milestone::default(),
-            Phase::Performing(state) => (true, state.fetching.is_some()),
-            Phase::Done => (false, false),
+            Phase::Performing(state) => (true, state.fetching.is_some(), state.sent.len()),
+            Phase::Done => (false, false, 0),
         };
         Milestone {
             performing,
@@ -76,6 +77,7 @@ impl<P: Procedure> Conversation<P> {
             completed: self.completed.len(),
             failures: self.failures.len(),
             fetching,
+            sent,
             told: self.procedure.told(),
         }
     }
@@ -99,7 +101,12 @@ impl<P: Procedure> Conversation<P> {
         let Phase::Performing(state) = &mut self.phase else {
             return;
         };
-        for until in state.waiting.values_mut().flatten() {
+        for (contributor, until) in &mut state.waiting {
+            let Some(until) = until else { continue };
+            if *until <= now_ms {
+                // The bus has given the request up.
+                state.sent.remove(contributor);
+            }
             *until = (*until).min(latest).max(earliest);
         }
         let next = state.next_deadline();

@@ -98,8 +98,16 @@ pub enum Input {
         /// Why.
         text: String,
     },
-    /// The bus is there again after it was away: answers may have got lost meanwhile.
-    Reconnected,
+    /// A request has been taken by the bus.
+    Sent {
+        /// Whom it was for.
+        contributor: ComponentId,
+    },
+    /// The bus is there again after it was away.
+    Reconnected {
+        /// Whether answers have waited for this client; otherwise they may have got lost meanwhile.
+        answers_kept: bool,
+    },
     /// It is taken up by another process than the one that began it.
     Resumed {
         /// Milliseconds that whoever owes an answer still has, at least.

@@ -157,7 +157,9 @@ impl Site {
 
     /// How many files lie on the exchange.
     pub(super) fn offers(&self) -> usize {
-        files_below(&self.directory.path().join("exchange"))
+        let [files, incoming] = ["files", "incoming"]
+            .map(|name| files_below(&self.directory.path().join("exchange").join(name)));
+        files + incoming
     }
 }
 

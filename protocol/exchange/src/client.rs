@@ -199,6 +199,20 @@ impl ExchangeClient {
         }
     }
 
+    /// Removes a file if there is one, and whatever is still to come to its address: whether the server lets nothing
+    /// be put there any more. One that knows of no such thing, or a file: address, may still get a file.
+    ///
+    /// # Errors
+    /// [`ExchangeError::Transfer`].
+    pub async fn end_offer(&self, address: &str) -> Result<bool, ExchangeError> {
+        match self.rules.check(address)? {
+            Address::Http(url) => self.http.end(address, url).await,
+            Address::File(path) => file::delete(&self.rules, address, path)
+                .await
+                .map(|_existed| false),
+        }
+    }
+
     /// The size of a file in bytes; nothing if the server doesn't say.
     ///
     /// # Errors

@@ -20,6 +20,9 @@
 //! * Errors tell a peer's fault and the network ([`ExchangeError::Transfer`]) from our own disk
 //!   ([`ExchangeError::Local`]).
 //!
+//! * An offer that was ended is over: where a server knows of ends, as the one here, nothing is put at its address
+//!   any more.
+//!
 //! Modules: [`client`], [`error`], [`offer`], [`policy`], [`server`]; internal: `address` (an
 //! address taken apart), `disk` (files read and written beside the async workers).
 
@@ -38,3 +41,7 @@ pub use error::{ExchangeError, TransferError};
 pub use offer::OfferSpace;
 pub use policy::AddressPolicy;
 pub use server::{ExchangeServer, ServerOptions};
+
+/// The header of a DELETE after which nothing is to be put at the address any more, and of the answer of a server
+/// that sees to it.
+const OFFER_OVER: &str = "pillarbox-offer-over";

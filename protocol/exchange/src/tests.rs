@@ -1,5 +1,6 @@
 //! Client and server together, and each against peers that misbehave.
 
+mod ending;
 mod failures;
 mod files;
 mod round_trips;

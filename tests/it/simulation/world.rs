@@ -150,8 +150,10 @@ impl World {
         }
         if self.one_in(5) {
             let at_ms = self.within(5_000);
-            self.agenda
-                .enter(at_ms, Happening::Tell(Input::Reconnected));
+            // Whether they were kept or not, some have got lost in this world.
+            let answers_kept = false;
+            let reconnected = Input::Reconnected { answers_kept };
+            self.agenda.enter(at_ms, Happening::Tell(reconnected));
         }
     }
 

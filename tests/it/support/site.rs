@@ -322,9 +322,9 @@ public_url = "http://127.0.0.1:{port}/"
         process::succeed(&process::run(all))
     }
 
-    /// Files that lie on the site's exchange.
+    /// Files that lie on the site's exchange, or are on their way there.
     pub(crate) fn offered(&self) -> Vec<PathBuf> {
-        files_below(&self.part("hub").join("var").join("exchange"))
+        exchanged(&self.part("hub"))
     }
 
     /// What a pillar has not finished receiving.
@@ -351,6 +351,14 @@ minimum_size_left = "1 MiB"
 }
 
 /// Every regular file below a directory.
+/// Files that lie on the exchange of a part, or are on their way there; not what it knows of offers that are over.
+pub(crate) fn exchanged(part: &Path) -> Vec<PathBuf> {
+    let exchange = part.join("var").join("exchange");
+    let mut files = files_below(&exchange);
+    files.retain(|file| !file.starts_with(exchange.join("over")));
+    files
+}
+
 pub(crate) fn files_below(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = vec![directory.to_owned()];

@@ -12,7 +12,7 @@ use pillarbox_exchange::offer::OfferSpace;
 use super::{
     PATIENCE,
     process::{self, Running},
-    site::{Site, files_below},
+    site::{Site, exchanged, files_below},
 };
 
 /// More resident memory than a small node needs, whatever it is sent; unoptimized, as tests run it.
@@ -65,7 +65,7 @@ impl Whole {
 
     /// What the exchange has.
     pub(crate) fn exchanged(&self) -> Vec<PathBuf> {
-        files_below(&self.site.part("whole").join("var").join("exchange"))
+        exchanged(&self.site.part("whole"))
     }
 
     /// The rows of `alarms list`.

@@ -355,7 +355,7 @@ fn an_existing_file_is_compared_by_its_own_kind_of_checksum() {
 fn whoever_owes_an_answer_is_asked_again_when_the_bus_is_back() {
     let mut bench = put(&["north", "south"]);
     bench.hear(put_identify("north", POSITIVE));
-    bench.step(Input::Reconnected);
+    bench.step(Input::Reconnected { answers_kept: true });
     let identifications = |sent: &[Message]| {
         let kind = |it: &&Message| matches!(it, Message::IdentifyPillarsForPutFileRequest(_));
         sent.iter().filter(kind).count()
@@ -365,10 +365,10 @@ fn whoever_owes_an_answer_is_asked_again_when_the_bus_is_back() {
     bench.hear(put_identify("south", POSITIVE));
     bench.step(Input::OfferReady);
     bench.hear(put_final("north", COMPLETED));
-    bench.step(Input::Reconnected);
+    bench.step(Input::Reconnected { answers_kept: true });
     assert_eq!(bench.asked(), ["north", "south", "south"]);
     bench.hear(put_final("south", COMPLETED));
-    bench.step(Input::Reconnected);
+    bench.step(Input::Reconnected { answers_kept: true });
     assert_eq!(bench.asked().len(), 3, "it is over");
     assert_eq!(bench.last(), "COMPLETE");
 }

@@ -177,7 +177,9 @@ fn disturb(random: &mut Random, network: &mut Network) {
                 reason: "no XML".to_owned(),
             }
         } else {
-            Input::Reconnected
+            Input::Reconnected {
+                answers_kept: random.one_in(2),
+            }
         };
         network.put(at_ms, input);
     }

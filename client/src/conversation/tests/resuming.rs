@@ -1,12 +1,15 @@
 //! Conversations that are written down by one process and taken up by another.
 
+use pillarbox_messages::{Destination, ResponseCode};
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::support::{
     Bench, COMPLETED, OPERATION_MS, POSITIVE, context, get, get_final, get_identify, get_progress,
     put, put_final, put_identify, put_procedure,
 };
-use crate::conversation::{Conversation, Input, Procedure, put_file::PutFileProcedure};
+use crate::conversation::{
+    Conversation, Input, Procedure, get_file::GetFileProcedure, put_file::PutFileProcedure,
+};
 
 const GRACE_MS: i64 = 5000;
 const PILLARS: [&str; 2] = ["north", "south"];
@@ -42,7 +45,7 @@ fn who_owes_an_answer_is_asked_again_and_has_time_for_it() {
     let mut bench = left(half_done(), 10 * OPERATION_MS);
     assert!(bench.sent.is_empty(), "what waits comes first");
     assert_eq!(bench.timer, Some(bench.now_ms + GRACE_MS));
-    bench.step(Input::Reconnected);
+    bench.step(Input::Reconnected { answers_kept: true });
     assert_eq!(bench.asked(), ["south"]);
     bench.hear(put_final("south", COMPLETED));
     assert_eq!(bench.trace(), ["COMPONENT_COMPLETE south", "COMPLETE"]);
@@ -93,13 +96,75 @@ fn a_file_that_was_being_fetched_is_fetched_again() {
     let mut bench = left(bench, 10 * OPERATION_MS);
     assert_eq!(bench.downloads.len(), 2);
     assert_eq!(bench.downloads[0], bench.downloads[1]);
-    bench.step(Input::Reconnected);
+    bench.step(Input::Reconnected { answers_kept: true });
     assert!(bench.sent.is_empty(), "it has answered");
     bench.step(Input::DownloadFinished {
         size: 5,
         asked_for: None,
     });
     assert_eq!(bench.last(), "COMPLETE");
+}
+
+/// A get that north was asked for, at a queue or elsewhere.
+fn asked_for(queue: bool) -> Bench<GetFileProcedure> {
+    let mut bench = get(&["north"]);
+    let mut ready = get_identify("north", POSITIVE, Some(10));
+    if queue {
+        ready.header.reply_to = Destination::queue("at-north");
+    } else {
+        ready.header.reply_to = Destination::topic("at-north");
+    }
+    bench.hear(ready);
+    assert_eq!(bench.asked(), ["north"]);
+    bench
+}
+
+#[test]
+fn a_file_is_not_delivered_twice_whose_request_and_answer_wait_on_the_bus() {
+    let sent = || Input::Sent {
+        contributor: "north".into(),
+    };
+    for (queue, is_sent, answers_kept, later_ms, again) in [
+        (true, true, true, 0, false),
+        // Somebody may have lost something.
+        (false, true, true, 0, true),
+        (true, false, true, 0, true),
+        (true, true, false, 0, true),
+        (true, true, true, OPERATION_MS, true),
+    ] {
+        let mut bench = asked_for(queue);
+        if is_sent {
+            let before = bench.conversation.milestone();
+            bench.step(sent());
+            assert_ne!(bench.conversation.milestone(), before, "it is written down");
+        }
+        let mut bench = left(bench, later_ms);
+        bench.step(Input::Reconnected { answers_kept });
+        let case = (queue, is_sent, answers_kept, later_ms);
+        assert_eq!(bench.asked().len(), usize::from(again), "{case:?}");
+
+        // As many files come as were asked for.
+        assert!(bench.conversation.is_owed());
+        bench.hear(get_final("north", COMPLETED));
+        assert_eq!(bench.conversation.is_owed(), again, "{case:?}");
+        bench.step(Input::DownloadFinished {
+            size: 5,
+            asked_for: None,
+        });
+        assert_eq!(bench.last(), "COMPLETE");
+        bench.hear(get_final("north", COMPLETED));
+        assert!(!bench.conversation.is_owed());
+    }
+}
+
+#[test]
+fn who_did_not_answer_in_time_may_yet_deliver() {
+    let mut bench = asked_for(true);
+    bench.time_out();
+    assert_eq!(bench.last(), "FAILED");
+    assert!(bench.conversation.is_owed());
+    bench.hear(get_final("north", ResponseCode::FileTransferFailure));
+    assert!(!bench.conversation.is_owed());
 }
 
 #[test]

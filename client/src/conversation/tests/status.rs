@@ -134,6 +134,6 @@ fn who_does_not_say_it_is_named() {
 #[test]
 fn whoever_owes_an_answer_is_asked_again_everywhere() {
     let mut bench = Bench::new(status_context(&["north"]), GetStatusProcedure);
-    bench.step(Input::Reconnected);
+    bench.step(Input::Reconnected { answers_kept: true });
     assert_eq!(bench.sent.len(), 4);
 }

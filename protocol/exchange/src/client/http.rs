@@ -19,7 +19,10 @@ use super::{
     ClientOptions, Download, Part,
     source::{Progress, Source},
 };
-use crate::error::{ExchangeError, TransferError, causes};
+use crate::{
+    OFFER_OVER,
+    error::{ExchangeError, TransferError, causes},
+};
 
 /// An unused connection is closed before the other side does so: a request that crosses with its
 /// closing is lost, and a body can't be sent twice.
@@ -115,6 +118,18 @@ impl HttpClient {
         }
     }
 
+    /// Removes a file and asks the server to let nothing be put there any more; whether it says that it does.
+    pub(crate) async fn end(&self, address: &str, url: Url) -> Result<bool, ExchangeError> {
+        let request = self.client(&url)?.delete(url).header(OFFER_OVER, "true");
+        let failed = |error| ExchangeError::transfer(address, error);
+        let response = self.sent(request).await.map_err(failed)?;
+        let over = response.headers().contains_key(OFFER_OVER);
+        match success(response) {
+            Ok(_) | Err(TransferError::Status { status: 404 | 410 }) => Ok(over),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
     pub(crate) async fn size(&self, address: &str, url: Url) -> Result<Option<u64>, ExchangeError> {
         let request = self
             .client(&url)?
@@ -128,15 +143,19 @@ impl HttpClient {
         Ok(header(&response, &CONTENT_LENGTH).and_then(|length| length.parse().ok()))
     }
 
-    /// The answer to a request without a body.
+    /// The good answer to a request without a body.
     async fn answer(&self, request: RequestBuilder) -> Result<Response, TransferError> {
+        self.sent(request).await.and_then(success)
+    }
+
+    /// The answer to a request without a body.
+    async fn sent(&self, request: RequestBuilder) -> Result<Response, TransferError> {
         timeout(self.options.idle_timeout, request.send())
             .await
             .map_err(|_elapsed| TransferError::Stalled {
                 after: self.options.idle_timeout,
             })?
             .map_err(failure)
-            .and_then(success)
     }
 
     /// The answer to a request with a body: given up when the other side takes no more bytes, and

@@ -21,7 +21,10 @@ use super::{
     range::Wanted,
     store::{Name, Store},
 };
-use crate::disk::{self, Reader, Writer};
+use crate::{
+    OFFER_OVER,
+    disk::{self, Reader, Writer},
+};
 
 /// What every request needs.
 #[derive(Debug)]
@@ -54,7 +57,10 @@ pub(crate) async fn handle(State(shared): State<Arc<Shared>>, request: Request) 
             )
             .await
         }
-        (&Method::DELETE, Some(name)) => delete(&shared, name).await,
+        (&Method::DELETE, Some(name)) => {
+            let ends = request.headers().contains_key(OFFER_OVER);
+            delete(&shared, name, ends).await
+        }
         (&Method::GET | &Method::HEAD | &Method::DELETE, None) => Refusal::NotFound.answer(None),
         _ => Refusal::Method.answer(rest_of(request)),
     }
@@ -90,6 +96,7 @@ async fn receive(
     announced: Option<u64>,
     body: &mut BodyDataStream,
 ) -> Result<bool, Refusal> {
+    refuse_if_over(shared, name).await?;
     let limit = shared.maximum_file_bytes.unwrap_or(u64::MAX);
     if let Some(announced) = announced {
         if announced > limit {
@@ -111,7 +118,23 @@ async fn receive(
     if announced.is_some_and(|announced| announced != received) {
         return Err(Refusal::CutOff);
     }
-    writer.publish().await.map_err(Refusal::Disk)
+    let replaced = writer.publish().await.map_err(Refusal::Disk)?;
+    // The offer may have ended meanwhile.
+    if let Err(refusal) = refuse_if_over(shared, name).await {
+        let (store, name) = (Arc::clone(&shared.store), name.clone());
+        let removed = disk::blocking(move || store.remove(&name)).await;
+        return Err(removed.map_or_else(Refusal::Disk, |_| refusal));
+    }
+    Ok(replaced)
+}
+
+async fn refuse_if_over(shared: &Shared, name: &Name) -> Result<(), Refusal> {
+    let (store, name) = (Arc::clone(&shared.store), name.clone());
+    match disk::blocking(move || store.is_over(&name)).await {
+        Ok(false) => Ok(()),
+        Ok(true) => Err(Refusal::Over),
+        Err(error) => Err(Refusal::Disk(error)),
+    }
 }
 
 /// Writes a body as it comes; tells its length.
@@ -217,13 +240,25 @@ fn unsatisfiable(size: u64) -> Response {
     (StatusCode::RANGE_NOT_SATISFIABLE, range).into_response()
 }
 
-async fn delete(shared: &Shared, name: Name) -> Response {
+async fn delete(shared: &Shared, name: Name, ends: bool) -> Response {
     let store = Arc::clone(&shared.store);
-    match disk::blocking(move || store.remove(&name)).await {
-        Ok(true) => StatusCode::NO_CONTENT.into_response(),
-        Ok(false) => Refusal::NotFound.answer(None),
-        Err(error) => Refusal::Disk(error).answer(None),
+    let removed = disk::blocking(move || {
+        if ends {
+            store.end(&name)
+        } else {
+            store.remove(&name)
+        }
+    });
+    let (mut response, done) = match removed.await {
+        Ok(true) => (StatusCode::NO_CONTENT.into_response(), true),
+        Ok(false) => (Refusal::NotFound.answer(None), true),
+        Err(error) => (Refusal::Disk(error).answer(None), false),
+    };
+    if ends && done {
+        let headers = response.headers_mut();
+        headers.insert(OFFER_OVER, HeaderValue::from_static("true"));
     }
+    response
 }
 
 /// Why a request isn't done.
@@ -232,6 +267,8 @@ enum Refusal {
     /// A name without a token can't be put.
     Forbidden,
     NotFound,
+    /// The offer has ended.
+    Over,
     Method,
     /// A part of a file can't be put.
     Partial,
@@ -251,6 +288,7 @@ impl Refusal {
         match self {
             Self::Forbidden => StatusCode::FORBIDDEN,
             Self::NotFound => StatusCode::NOT_FOUND,
+            Self::Over => StatusCode::GONE,
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
             Self::Partial | Self::CutOff => StatusCode::BAD_REQUEST,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
@@ -267,7 +305,7 @@ impl Refusal {
         let status = self.status();
         match &self {
             Self::Disk(error) => tracing::error!(%error, %status, "the exchange's disk fails"),
-            Self::NotFound => {}
+            Self::NotFound | Self::Over => {}
             _ => tracing::warn!(%status, refusal = ?self, "exchange request refused"),
         }
         let text = Bytes::from(format!("{status}\n"));

@@ -65,6 +65,8 @@ impl Name {
 #[derive(Debug)]
 pub(crate) struct Store {
     files: PathBuf,
+    /// Empty files with the names of those that nothing may be put under any more.
+    over: PathBuf,
     incoming: PathBuf,
     clock: SharedClock,
     create: CreateFile,
@@ -73,18 +75,21 @@ pub(crate) struct Store {
 impl Store {
     /// Makes the directories if need be, and removes unfinished uploads of an earlier run.
     pub(crate) fn open(directory: &Path, clock: SharedClock) -> io::Result<Self> {
-        let (files, incoming) = (directory.join("files"), directory.join("incoming"));
+        let [files, over, incoming] =
+            ["files", "over", "incoming"].map(|name| directory.join(name));
         std::fs::create_dir_all(directory)?;
         // Other users of the machine don't know the tokens, and are to see nothing without them.
         let mut private = DirBuilder::new();
         private.recursive(true).mode(0o700);
         private.create(&files)?;
+        private.create(&over)?;
         private.create(&incoming)?;
         for entry in incoming.read_dir()? {
             std::fs::remove_file(entry?.path())?;
         }
         Ok(Self {
             files,
+            over,
             incoming,
             clock,
             create: create_new,
@@ -125,17 +130,36 @@ impl Store {
         remove(&self.files.join(&name.stored))
     }
 
+    /// Removes a file, and lets none be put under its name any more; false if there is none.
+    pub(crate) fn end(&self, name: &Name) -> io::Result<bool> {
+        // First: whoever publishes a file looks for this afterwards.
+        let mark = File::create(self.over.join(&name.stored))?;
+        mark.set_modified(SystemTime::from(self.clock.now()))?;
+        self.remove(name)
+    }
+
+    /// Whether nothing may be put under a name any more.
+    pub(crate) fn is_over(&self, name: &Name) -> io::Result<bool> {
+        self.over.join(&name.stored).try_exists()
+    }
+
     /// How many bytes fit on the disk.
     pub(crate) fn free_bytes(&self) -> io::Result<u64> {
         let disk = rustix::fs::statvfs(&self.incoming)?;
         Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
     }
 
-    /// Removes files that were put longer than `expiry` ago; tells how many.
+    /// Removes files that were put longer than `expiry` ago; tells how many. Also forgets that nothing may be put
+    /// under a name, after as long.
     pub(crate) fn sweep(&self, expiry: Duration) -> io::Result<usize> {
+        self.sweep_in(&self.over, expiry)?;
+        self.sweep_in(&self.files, expiry)
+    }
+
+    fn sweep_in(&self, directory: &Path, expiry: Duration) -> io::Result<usize> {
         let now = SystemTime::from(self.clock.now());
         let mut removed = 0;
-        for entry in self.files.read_dir()? {
+        for entry in directory.read_dir()? {
             let entry = entry?;
             let put_at = match entry.metadata() {
                 Ok(metadata) => metadata.modified()?,

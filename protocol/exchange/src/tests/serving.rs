@@ -119,7 +119,7 @@ async fn names_lead_nowhere_else() {
         );
     }
     assert_eq!(fixture.on_server().0.len(), 5);
-    assert_eq!(fixture.directory.path().read_dir().unwrap().count(), 2);
+    assert_eq!(fixture.directory.path().read_dir().unwrap().count(), 3);
 }
 
 #[tokio::test]
