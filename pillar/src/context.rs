@@ -2,22 +2,23 @@
 
 use std::path::PathBuf;
 
-use pillarbox_component::{AlarmRequest, Asked, Component, LinkMonitor};
+use pillarbox_component::{Asked, Component, LinkMonitor};
 use pillarbox_exchange::ExchangeClient;
 use pillarbox_messages::{
-    AlarmCode, ArchiveFileId, ChecksumData, ChecksumSpec, CollectionId, FileId, Header, Message,
-    ResponseCode, ResponseInfo, TimeToDeliver, Timestamp,
+    ArchiveFileId, ChecksumData, ChecksumSpec, CollectionId, Header, Message, ResponseCode,
+    ResponseInfo, TimeToDeliver, Timestamp,
 };
-use pillarbox_settings::{AlarmLevel, PillarNode};
+use pillarbox_settings::PillarNode;
 
 use crate::{
     archive::{Archive, ArchiveError, Claim, StoredFile},
     digests::Spec,
-    index::{FileRow, Index},
+    index::{FileRow, Index, Trouble},
     refusal::Refusal,
     result_document::Results,
     shortage::Shortages,
     take_over::Unexplored,
+    untold::{self, Untold},
     workers::Board,
 };
 
@@ -37,6 +38,8 @@ pub(crate) struct Context {
     pub(crate) results: Results,
     /// The collections of which not all files may have been found yet.
     pub(crate) unexplored: Unexplored,
+    /// Whether there may be troubles of which people have not been told.
+    pub(crate) untold: Untold,
     /// What its background workers are doing.
     pub(crate) workers: Board,
     /// What it had no room for.
@@ -130,7 +133,7 @@ impl Context {
         // An alarm may take its time.
         drop(claim);
         if lost {
-            self.raise_missing(collection, row.file_id.clone()).await;
+            self.tell_missing(collection, row).await;
         }
         Ok(lost)
     }
@@ -142,32 +145,17 @@ impl Context {
         row: &FileRow,
     ) -> Result<(), Refusal> {
         if self.index.mark_missing(collection, row).await? {
-            self.raise_missing(collection, row.file_id.clone()).await;
+            self.tell_missing(collection, row).await;
         }
         Ok(())
     }
 
-    /// The bytes of a file are not the expected ones.
-    pub(crate) async fn raise_inconsistency(&self, collection: &CollectionId, row: &FileRow) {
-        let request = AlarmRequest {
-            level: AlarmLevel::Error,
-            code: AlarmCode::ChecksumAlarm,
-            text: row.difference(),
-            collection: Some(collection.clone()),
-            file: Some(row.file_id.clone()),
+    async fn tell_missing(&self, collection: &CollectionId, row: &FileRow) {
+        let trouble = Trouble {
+            row: row.clone(),
+            missing: true,
         };
-        self.component.alarms().raise(request).await;
-    }
-
-    async fn raise_missing(&self, collection: &CollectionId, file: FileId) {
-        let request = AlarmRequest {
-            level: AlarmLevel::Error,
-            code: AlarmCode::ComponentFailure,
-            text: format!("file {file} is in the index but gone from the disk"),
-            collection: Some(collection.clone()),
-            file: Some(file),
-        };
-        self.component.alarms().raise(request).await;
+        untold::tell(self, collection, trouble).await;
     }
 
     /// The refusing answer of the request's own type.

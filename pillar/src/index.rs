@@ -25,6 +25,7 @@ mod records;
 mod rows;
 mod schema;
 mod trail;
+mod untold;
 mod upkeep;
 mod writer;
 mod writing;
@@ -41,6 +42,7 @@ pub use self::{
         AuditEntry, AuditEvent, AuditQuery, DeleteRecord, Done, FileRow, ListQuery, OperationKey,
         Page, Position, Prior, PutRecord, Remember, Remembered,
     },
+    untold::Trouble,
     upkeep::{Adopted, Adoption, Health, Observation, Place, WorkerProgress},
 };
 use self::{

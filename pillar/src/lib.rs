@@ -5,7 +5,7 @@
 //! ([`service`]). Internal:
 //! `handlers` (one per operation: check, then perform; none knows the bus), `checks`, `refusal`,
 //! `download`, `existing`, `change`, `listing`, `result_document`, `disk_checksum`, `noticing`, `presence`,
-//! `shortage`, `take_over`, `text` and `context`, which they share. [`workers`] do unasked what keeps index and disk in
+//! `shortage`, `take_over`, `text`, `untold` and `context`, which they share. [`workers`] do unasked what keeps index and disk in
 //! agreement.
 //!
 //! Refuses: to know any client, and to fetch from or deliver to an address that the exchange's rules
@@ -43,6 +43,7 @@ pub mod service;
 mod shortage;
 mod take_over;
 mod text;
+mod untold;
 mod walk;
 pub mod workers;
 

@@ -7,8 +7,9 @@ use tracing::{error, info};
 use crate::{
     archive::{Claim, Identity},
     context::Context,
-    index::{AuditEntry, FileRow, Observation},
+    index::{AuditEntry, FileRow, Observation, Trouble},
     refusal::Refusal,
+    untold,
 };
 
 /// An archived file that has been read to its end.
@@ -134,7 +135,11 @@ pub(crate) async fn tell(context: &Context, collection: &CollectionId, row: &Fil
     }
     let difference = row.difference();
     error!(collection = name, file, difference, "the file has changed");
-    context.raise_inconsistency(collection, row).await;
+    let trouble = Trouble {
+        row: row.clone(),
+        missing: false,
+    };
+    untold::tell(context, collection, trouble).await;
 }
 
 const AGAIN: &str = "the file's checksum is the expected one again";

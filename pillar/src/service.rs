@@ -30,6 +30,7 @@ use crate::{
     result_document::Results,
     shortage::Shortages,
     take_over::Unexplored,
+    untold::Untold,
     workers::{Background, Board, Purge, Recheck, Reconcile, Report, WorkerStatus},
 };
 
@@ -354,6 +355,7 @@ pub(crate) fn open(options: PillarOptions) -> Result<Context, PillarError> {
         data,
         results,
         unexplored,
+        untold: Untold::default(),
         workers: Board::default(),
         shortages: Shortages::default(),
         asked: Asked::default(),

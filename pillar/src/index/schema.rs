@@ -104,7 +104,7 @@ fn unopened(path: &Path) -> impl FnOnce(rusqlite::Error) -> IndexError {
 }
 
 /// The format written here; `PRAGMA user_version` of the file.
-pub(super) const FORMAT: i64 = 5;
+pub(super) const FORMAT: i64 = 6;
 
 /// Each format, and what leads to it from the one before. A step that was released is never changed.
 const STEPS: &[(i64, &str)] = &[
@@ -112,8 +112,15 @@ const STEPS: &[(i64, &str)] = &[
     (2, OPEN_OPERATIONS),
     (3, UPKEEP),
     (4, AUDIT_BY_FILE),
-    (FORMAT, AUDIT_BY_TIME),
+    (5, AUDIT_BY_TIME),
+    (FORMAT, UNTOLD),
 ];
+
+/// People are still to be told of a file's trouble. Of what was found before, they were.
+const UNTOLD: &str = "
+    ALTER TABLE files ADD COLUMN untold INTEGER NOT NULL DEFAULT 0;
+    CREATE INDEX files_untold ON files (collection, file_id) WHERE untold = 1;
+";
 
 /// And by time.
 const AUDIT_BY_TIME: &str = "CREATE INDEX audit_by_time ON audit (collection, time, number);";

@@ -18,6 +18,7 @@ mod group;
 mod large;
 mod model;
 mod trail;
+mod untold;
 mod upkeep;
 
 /// A clock that stands where it is put.

@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     Adopted, Adoption, AuditEntry, DeleteRecord, Done, FileRow, IndexError, Observation,
-    OpenOperation, Place, PutRecord, ledger::Ledger, writing::Writing,
+    OpenOperation, Place, PutRecord, Trouble, ledger::Ledger, writing::Writing,
 };
 
 /// What the writer can be asked to do.
@@ -23,6 +23,7 @@ pub(super) enum Job {
     Drop(CollectionId, FileId, Reply<()>),
     Append(CollectionId, Box<AuditEntry>, Reply<u64>),
     MarkMissing(CollectionId, Box<FileRow>, Reply<bool>),
+    Told(CollectionId, Box<Trouble>, Reply<()>),
     Introduce(CollectionId, Reply<()>),
     Relocate(CollectionId, [PathBuf; 2], Reply<()>),
     Observe(CollectionId, Vec<Observation>, Reply<Vec<bool>>),
@@ -153,6 +154,10 @@ impl Writer {
                 let mark = |ledger: &mut Ledger| ledger.mark_missing(&collection, &row);
                 answer(ledger.attempt(&collection, mark), reply)
             }
+            Job::Told(collection, trouble, reply) => {
+                let told = |ledger: &mut Ledger| ledger.told(&collection, &trouble);
+                answer(ledger.attempt(&collection, told), reply)
+            }
             Job::Introduce(collection, reply) => {
                 let key = collection.clone();
                 answer(
@@ -199,6 +204,7 @@ impl Job {
             Self::Adopt(_, _, reply) => answer(Err(IndexError::Closed), reply),
             Self::Open(_, reply)
             | Self::Drop(_, _, reply)
+            | Self::Told(_, _, reply)
             | Self::Introduce(_, reply)
             | Self::Relocate(_, _, reply)
             | Self::Progress(_, _, _, reply)

@@ -15,6 +15,7 @@ mod storing;
 mod sums;
 mod trails;
 mod unexplored;
+mod untold;
 mod unverified;
 mod weaknesses;
 

@@ -11,6 +11,7 @@ use super::{Interrupt, Shift, Worker, inspection::Inspection, reading::Batch};
 use crate::{
     context::Context,
     index::{ListQuery, Observation},
+    untold,
 };
 
 /// Computes old checksums again.
@@ -23,6 +24,7 @@ impl Worker for Recheck {
     const NAME: &'static str = "recheck";
 
     fn turn(&mut self, shift: &mut Shift) -> Result<(), Interrupt> {
+        untold::tell_all(&self.context, shift)?;
         let settings = &self.context.settings;
         let Some(age) = due_age(settings.max_age_for_checksums, settings.recheck.interval) else {
             return Ok(());

@@ -25,6 +25,7 @@ use crate::{
     archive::{Found, Walk},
     context::Context,
     index::FileRow,
+    untold,
 };
 
 /// Compares index and disk.
@@ -53,6 +54,7 @@ impl Worker for Reconcile {
     const NAME: &'static str = "reconcile";
 
     fn turn(&mut self, shift: &mut Shift) -> Result<(), Interrupt> {
+        untold::tell_all(&self.context, shift)?;
         self.done = Tally::default();
         self.inspection.begin();
         for collection in self.context.component.collections().to_vec() {

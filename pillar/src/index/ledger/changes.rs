@@ -139,7 +139,7 @@ impl Ledger {
             return Ok(false);
         };
         let mut statement = self.connection.prepare_cached(
-            "UPDATE files SET missing = 1
+            "UPDATE files SET missing = 1, untold = 1
              WHERE collection = ?1 AND file_id = ?2 AND modified = ?3 AND missing = 0",
         )?;
         let parameters = params![counters.key, row.file_id.as_str(), row.modified_ms];
@@ -159,13 +159,13 @@ impl Ledger {
     pub(super) fn write_row(&self, collection: i64, row: &FileRow) -> Result<(), IndexError> {
         let mut statement = self.connection.prepare_cached(
             "INSERT INTO files (collection, file_id, directory, size, expected, observed, modified,
-                                calculated, missing)
+                                calculated, missing, untold)
              VALUES (:collection, :file_id, :directory, :size, :expected, :observed, :modified,
-                     :calculated, 0)
+                     :calculated, 0, :untold)
              ON CONFLICT (collection, file_id) DO UPDATE SET
                 directory = excluded.directory, size = excluded.size, expected = excluded.expected,
                 observed = excluded.observed, modified = excluded.modified,
-                calculated = excluded.calculated, missing = 0",
+                calculated = excluded.calculated, missing = 0, untold = excluded.untold",
         )?;
         statement.execute(named_params! {
             ":collection": collection,
@@ -176,6 +176,7 @@ impl Ledger {
             ":observed": row.observed.as_bytes(),
             ":modified": row.modified_ms,
             ":calculated": row.calculated_ms,
+            ":untold": row.observed != row.expected,
         })?;
         Ok(())
     }

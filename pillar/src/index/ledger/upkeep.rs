@@ -7,7 +7,7 @@ use rusqlite::{OptionalExtension, params};
 
 use super::{Counters, Ledger};
 use crate::index::{
-    Adopted, Adoption, AuditEntry, FileRow, IndexError, Observation, Place, rows::file_row,
+    Adopted, Adoption, AuditEntry, FileRow, IndexError, Observation, Place, Trouble, rows::file_row,
 };
 
 impl Ledger {
@@ -26,6 +26,29 @@ impl Ledger {
             counters.audit = self.last_number_before();
             self.store(collection, counters)?;
         }
+        Ok(())
+    }
+
+    /// People have been told of this very trouble with a file.
+    pub(in crate::index) fn told(
+        &mut self,
+        collection: &CollectionId,
+        trouble: &Trouble,
+    ) -> Result<(), IndexError> {
+        let counters = self.counters(collection)?;
+        let Trouble { row, missing } = trouble;
+        let mut statement = self.connection.prepare_cached(
+            "UPDATE files SET untold = 0
+             WHERE collection = ?1 AND file_id = ?2 AND modified = ?3 AND missing = ?4
+               AND (missing = 1 OR observed = ?5)",
+        )?;
+        statement.execute(params![
+            counters.key,
+            row.file_id.as_str(),
+            row.modified_ms,
+            missing,
+            row.observed.as_bytes(),
+        ])?;
         Ok(())
     }
 
@@ -73,8 +96,10 @@ impl Ledger {
             audit,
         } = observation;
         let calculated = counters.next_calculated(now_ms);
+        // Of what was known before people have been told, or are about to be.
+        let untold = (*checksum != row.observed).then(|| *checksum != row.expected);
         let mut statement = self.connection.prepare_cached(
-            "UPDATE files SET observed = ?1, calculated = ?2
+            "UPDATE files SET observed = ?1, calculated = ?2, untold = coalesce(?7, untold)
              WHERE collection = ?3 AND file_id = ?4 AND modified = ?5 AND calculated = ?6
                AND missing = 0",
         )?;
@@ -85,6 +110,7 @@ impl Ledger {
             row.file_id.as_str(),
             row.modified_ms,
             row.calculated_ms,
+            untold,
         ])?;
         if changed == 0 {
             return Ok(false);
