@@ -269,6 +269,18 @@ impl Index {
             .await
     }
 
+    /// The last `calculated` time of a collection that was given out.
+    ///
+    /// # Errors
+    /// The database fails.
+    pub async fn last_calculated(&self, collection: &CollectionId) -> Result<i64, IndexError> {
+        let collection = collection.clone();
+        let look = move |connection: &rusqlite::Connection| {
+            reader::last_calculated(connection, &collection)
+        };
+        self.0.readers.look_up(look).await
+    }
+
     /// How many files a collection has, without the missing ones.
     ///
     /// # Errors

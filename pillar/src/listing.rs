@@ -1,8 +1,8 @@
 //! A walk over a collection's files.
 
-use std::num::NonZeroU64;
+use std::{collections::BTreeSet, num::NonZeroU64};
 
-use pillarbox_messages::{CollectionId, FileIds, Timestamp};
+use pillarbox_messages::{CollectionId, FileId, FileIds, Timestamp};
 
 use crate::{
     checks,
@@ -28,7 +28,7 @@ impl Interval {
         }
     }
 
-    fn contains(self, time_ms: i64) -> bool {
+    pub(crate) fn contains(self, time_ms: i64) -> bool {
         self.min_ms.is_none_or(|min| min <= time_ms) && self.max_ms.is_none_or(|max| time_ms <= max)
     }
 }
@@ -54,13 +54,18 @@ impl Order {
 /// A walk over files.
 pub(crate) type Listing = Walk<Files>;
 
-/// The files of a collection, oldest first.
+/// The files of a collection, oldest first. A checksum that is computed again while they are walked over has another
+/// place: such a file is not met twice, however long it takes, but may be left out.
 #[derive(Debug)]
 pub(crate) struct Files {
     pub(crate) collection: CollectionId,
     interval: Interval,
     order: Order,
     next: Next,
+    /// The last time that had been given out at the start, where the walk ends.
+    end_ms: i64,
+    /// Files that the walk itself has put behind its end.
+    pub(crate) moved: BTreeSet<FileId>,
 }
 
 /// Where the next portion comes from.
@@ -103,8 +108,21 @@ impl Listing {
             interval,
             order,
             next,
+            end_ms: i64::MAX,
+            moved: BTreeSet::new(),
         };
         Ok(Self::new(files, limit))
+    }
+}
+
+impl Files {
+    /// Where a walk that starts now ends. By the time of storing it ends by itself: it reads the index alone, which is
+    /// faster than files are replaced.
+    async fn end(&self, context: &Context) -> Result<i64, Refusal> {
+        match self.order {
+            Order::Modified => Ok(i64::MAX),
+            Order::Calculated => Ok(context.index.last_calculated(&self.collection).await?),
+        }
     }
 }
 
@@ -118,14 +136,18 @@ impl Source for Files {
     ) -> Result<Vec<FileRow>, Refusal> {
         let after = match std::mem::replace(&mut self.next, Next::Nowhere) {
             Next::Only(row) => return Ok(vec![*row]),
-            Next::Start => None,
+            Next::Start => {
+                self.end_ms = self.end(context).await?;
+                None
+            }
             Next::After(position) => Some(position),
             Next::Nowhere => return Ok(Vec::new()),
         };
+        let asked = self.interval.max_ms.unwrap_or(i64::MAX);
         let query = ListQuery {
             collection: self.collection.clone(),
             min_ms: self.interval.min_ms,
-            max_ms: self.interval.max_ms,
+            max_ms: Some(asked.min(self.end_ms)),
             after,
             limit,
         };
@@ -137,6 +159,32 @@ impl Source for Files {
             self.next = Next::After(position);
         }
         Ok(page.rows)
+    }
+
+    /// Whether there are files behind the end, which only those are of whose order the places change.
+    async fn left_out(&self, context: &Context) -> Result<bool, Refusal> {
+        let Some(behind) = self.end_ms.checked_add(1) else {
+            return Ok(false);
+        };
+        let min_ms = self.interval.min_ms.map_or(behind, |min| min.max(behind));
+        let mut query = ListQuery {
+            collection: self.collection.clone(),
+            min_ms: Some(min_ms),
+            max_ms: self.interval.max_ms,
+            after: None,
+            limit: None,
+        };
+        loop {
+            let page = context.index.list_by_calculated(query.clone()).await?;
+            let is_moved = |row: &FileRow| self.moved.contains(&row.file_id);
+            if !page.rows.iter().all(is_moved) {
+                return Ok(true);
+            }
+            query.after = page.next;
+            if query.after.is_none() {
+                return Ok(false);
+            }
+        }
     }
 
     fn inline_size(row: &FileRow) -> usize {

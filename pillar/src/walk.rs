@@ -16,6 +16,11 @@ pub(crate) trait Source: Send {
         limit: Option<NonZeroU64>,
     ) -> impl Future<Output = Result<Vec<Self::Item>, Refusal>> + Send;
 
+    /// Whether, at the end, there are some that were asked for and did not come: such as have changed their place.
+    fn left_out(&self, _context: &Context) -> impl Future<Output = Result<bool, Refusal>> + Send {
+        std::future::ready(Ok(false))
+    }
+
     /// An upper bound of the bytes that one takes in a message.
     fn inline_size(item: &Self::Item) -> usize;
 }
@@ -47,15 +52,17 @@ impl<S: Source> Walk<S> {
     /// The next item.
     pub(crate) async fn next(&mut self, context: &Context) -> Result<Option<S::Item>, Refusal> {
         self.fill(context).await?;
-        if self.left == Some(0) {
-            self.more = !self.items.is_empty();
-            return Ok(None);
+        let is_over = self.left == Some(0);
+        match self.items.pop_front() {
+            Some(item) if !is_over => {
+                self.left = self.left.map(|left| left - 1);
+                Ok(Some(item))
+            }
+            next => {
+                self.more = next.is_some() || self.source.left_out(context).await?;
+                Ok(None)
+            }
         }
-        let item = self.items.pop_front();
-        if item.is_some() {
-            self.left = self.left.map(|left| left - 1);
-        }
-        Ok(item)
     }
 
     /// The next item, while the results fit into one message; the first in any case, since whoever asks again for
@@ -66,7 +73,7 @@ impl<S: Source> Walk<S> {
     ) -> Result<Option<S::Item>, Refusal> {
         self.fill(context).await?;
         let Some(size) = self.items.front().map(S::inline_size) else {
-            return Ok(None);
+            return self.next(context).await;
         };
         let is_first = self.inline_left == INLINE_BYTES;
         if size > self.inline_left && !is_first {

@@ -1,10 +1,10 @@
 //! GetChecksums: the checksums of the pillar's files. The default one comes from the index, oldest first; others
 //! are computed from the bytes on disk, in the same order.
 
-use std::{collections::BTreeSet, slice};
+use std::slice;
 
 use pillarbox_messages::{
-    ChecksumDataItem, ChecksumSpec, FileId, FileIds, GetChecksumsFinalResponse,
+    ChecksumDataItem, ChecksumSpec, FileIds, GetChecksumsFinalResponse,
     GetChecksumsProgressResponse, GetChecksumsRequest, HexBinary,
     IdentifyPillarsForGetChecksumsRequest, IdentifyPillarsForGetChecksumsResponse, Message,
     ResultingChecksums, Timestamp, results::ChecksumsWriter,
@@ -17,7 +17,7 @@ use crate::{
     digests::Spec,
     disk_checksum,
     index::FileRow,
-    listing::{Interval, Listing, Order},
+    listing::{Files, Interval, Listing, Order},
     noticing,
     refusal::Refusal,
     result_document,
@@ -55,8 +55,7 @@ pub(super) struct Accepted {
     spec: Spec,
     /// One file was asked for: then it must be there.
     single: bool,
-    /// Files whose checksum was found to be another, which has put them at the listing's end.
-    moved: BTreeSet<FileId>,
+    interval: Interval,
 }
 
 impl Handler for GetChecksums {
@@ -78,19 +77,25 @@ impl Handler for GetChecksums {
         );
         let limit = request.max_number_of_results;
         checks::result_address(context, request.result_address.as_deref())?;
+        let single = matches!(request.file_ids, FileIds::File(_));
+        // Of one file, a checksum that the index does not have is computed now, and that is its time.
+        let listed = match single && spec != context.default_spec {
+            true => Interval::default(),
+            false => interval,
+        };
         let listing = Listing::asked(
             context,
             collection,
             &request.file_ids,
-            interval,
+            listed,
             Order::Calculated,
             limit,
         );
         Ok(Checked::Accepted(Accepted {
             listing: listing.await?,
             spec,
-            single: matches!(request.file_ids, FileIds::File(_)),
-            moved: BTreeSet::new(),
+            single,
+            interval,
         }))
     }
 
@@ -161,7 +166,8 @@ async fn deliver(context: &Context, accepted: &mut Accepted, address: &str) -> R
     document.send(context, address).await
 }
 
-/// A file's checksum; nothing for a file among all that is gone from the disk meanwhile, or that was listed before.
+/// A file's checksum; nothing for a file among all that is gone from the disk meanwhile, or for one whose checksum is
+/// of another time than was asked for.
 async fn item(
     context: &Context,
     accepted: &mut Accepted,
@@ -170,8 +176,6 @@ async fn item(
     let listed = Timestamp::from_millis(row.calculated_ms);
     let (value, time) = if accepted.spec == context.default_spec {
         (row.observed, listed)
-    } else if accepted.moved.contains(&row.file_id) {
-        return Ok(None);
     } else {
         match compute(context, accepted, &row).await? {
             Some(value) if accepted.single => (value, context.component.timestamp()),
@@ -181,6 +185,9 @@ async fn item(
             None => return Ok(None),
         }
     };
+    if accepted.single && !accepted.interval.contains(time.millis()) {
+        return Ok(None);
+    }
     Ok(Some(ChecksumDataItem {
         file_id: row.file_id,
         checksum_value: value,
@@ -195,13 +202,10 @@ async fn compute(
     accepted: &mut Accepted,
     row: &FileRow,
 ) -> Result<Option<HexBinary>, Refusal> {
-    let Accepted {
-        listing,
-        spec,
-        moved,
-        ..
-    } = accepted;
-    let collection = &listing.source.collection;
+    let Accepted { listing, spec, .. } = accepted;
+    let Files {
+        collection, moved, ..
+    } = &mut listing.source;
     let Some(stored) = context.open_known(collection, row).await? else {
         return Ok(None);
     };

@@ -220,6 +220,16 @@ pub(super) fn knows(connection: &Connection, collection: &CollectionId) -> rusql
     statement.query_row([collection.as_str()], |row| row.get(0))
 }
 
+pub(super) fn last_calculated(
+    connection: &Connection,
+    collection: &CollectionId,
+) -> rusqlite::Result<i64> {
+    let mut statement =
+        connection.prepare_cached("SELECT last_calculated FROM collections WHERE id = ?1")?;
+    let last = statement.query_row([collection.as_str()], |row| row.get(0));
+    Ok(last.optional()?.unwrap_or(i64::MIN))
+}
+
 pub(super) fn count(connection: &Connection, collection: &CollectionId) -> rusqlite::Result<u64> {
     let mut statement = connection.prepare_cached(
         "SELECT count(*) FROM files

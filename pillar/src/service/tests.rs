@@ -17,6 +17,7 @@ mod trails;
 mod unexplored;
 mod untold;
 mod unverified;
+mod walking;
 mod weaknesses;
 
 use std::{fs, path::Path};

@@ -307,3 +307,40 @@ async fn what_is_wrong_with_a_list_request_is_said() {
     assert_eq!(site.refused(unkeyed).await, NOT_UNDERSTOOD);
     assert_eq!(site.refused(all).await, POSITIVE);
 }
+
+/// A checksum that is computed now is one of now, whenever the one in the index was computed.
+#[tokio::test]
+async fn another_checksum_of_one_file_is_of_the_time_of_its_answer() {
+    let mut site = Site::stocked().await;
+    let stored = site.row("c.tif").await.unwrap().calculated_ms;
+    let after = Timestamp::from_millis(stored + 1);
+    let later = Timestamp::from_millis(site.client.timestamp().millis() + 3_600_000);
+    let hashed = sum(b"c.tif", &hmac());
+    let md5 = md5_data(b"c.tif").checksum_value;
+    for (spec, min, max, found) in [
+        (hmac(), Some(after), None, Some(&hashed)),
+        (hmac(), Some(after), Some(later), Some(&hashed)),
+        (hmac(), Some(later), None, None),
+        (hmac(), None, Some(Timestamp::from_millis(stored)), None),
+        (
+            spec(ChecksumType::Md5, None),
+            None,
+            Some(Timestamp::from_millis(stored)),
+            Some(&md5),
+        ),
+        (
+            spec(ChecksumType::Md5, None),
+            Some(after),
+            Some(later),
+            None,
+        ),
+    ] {
+        let mut request = site.sums_request(Some(spec));
+        request.file_ids = FileIds::File("c.tif".into());
+        (request.min_timestamp, request.max_timestamp) = (min, max);
+        let response = site.sums(request).await;
+        let found: Vec<_> = found.into_iter().map(|sum| ("c.tif", sum)).collect();
+        assert_eq!(sums_of(&response), found, "{min:?} {max:?}");
+        assert_eq!(response.partial_result, Some(false));
+    }
+}
