@@ -1,6 +1,10 @@
 //! The file that a conversation moves.
 
-use std::{fs::File, io, path::PathBuf};
+use std::{
+    fs::File,
+    io,
+    path::{Path, PathBuf},
+};
 
 use bytes::Bytes;
 use pillarbox_messages::{ChecksumSpec, CorrelationId};
@@ -42,6 +46,14 @@ impl Cargo {
             Self::Outbound { address, .. }
             | Self::Offered { address }
             | Self::Inbound { address, .. } => Some(address),
+        }
+    }
+
+    /// Where a file that is fetched gets to.
+    pub(crate) fn target(&self) -> Option<&Path> {
+        match self {
+            Self::Inbound { target, .. } => Some(target),
+            Self::Nothing | Self::Outbound { .. } | Self::Offered { .. } => None,
         }
     }
 

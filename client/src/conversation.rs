@@ -205,8 +205,8 @@ impl<P: Procedure> Conversation<P> {
                     &mut actions,
                 );
             }
-            (Phase::Performing(_), Input::DownloadFinished { size, asked_for }) => {
-                self.download_finished(size, asked_for, now_ms, &mut actions);
+            (Phase::Performing(_), Input::DownloadFinished(delivered)) => {
+                self.download_finished(delivered, now_ms, &mut actions);
             }
             (
                 Phase::Performing(_),

@@ -183,6 +183,9 @@ pub struct Deleted {
 pub struct Delivered {
     /// Its length in bytes.
     pub size: u64,
+    /// Whether it took the place of a file that was at its target before.
+    #[serde(default)]
+    pub replaced: bool,
     /// The checksum that the bytes were compared with, as the pillar told it or, if it did not, as others told it;
     /// none if nobody told one that can be computed here: a warning came before then.
     pub checksum: Option<ChecksumData>,

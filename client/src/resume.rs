@@ -1,5 +1,7 @@
 //! Going on with what another process of this client has begun.
 
+use std::path::{Path, PathBuf};
+
 use pillarbox_messages::{CollectionId, FileId, Operation};
 use tokio::sync::{mpsc, oneshot};
 
@@ -34,6 +36,8 @@ pub struct Resumed {
     pub collection: Option<CollectionId>,
     /// The file that it is about; none if about all files.
     pub file: Option<FileId>,
+    /// Where a file that is fetched gets to; none if no file is.
+    pub target: Option<PathBuf>,
     /// The operation from now on.
     pub running: Running,
 }
@@ -181,6 +185,7 @@ impl Client {
             operation: P::OPERATION,
             collection,
             file,
+            target: cargo.target().map(Path::to_path_buf),
             running: self.launch(conversation, cargo, Some(keeping), beginning, arriving),
         }
     }
@@ -194,6 +199,7 @@ impl Client {
             operation: event.operation,
             collection: event.collection.clone(),
             file: event.file.clone(),
+            target: cargo.target().map(Path::to_path_buf),
             running: Running {
                 correlation: event.correlation.clone(),
                 events,

@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     conversation::{Expected, Input},
     digests::Hasher,
+    event::Delivered,
     meter::Meter,
     source,
 };
@@ -95,7 +96,11 @@ pub(crate) async fn fetch(
         receive(download, place, expected, &meter, &stop).await
     };
     match fetched.await {
-        Ok(size) => Input::DownloadFinished { size, asked_for },
+        Ok(Fetched { size, replaced }) => Input::DownloadFinished(Delivered {
+            size,
+            replaced,
+            checksum: asked_for,
+        }),
         Err(error) => Input::DownloadFailed {
             another_may_help: error.another_may_help(),
             text: error.to_string(),
@@ -145,14 +150,23 @@ enum Piece {
     End,
 }
 
-/// Passes the bytes to a thread that hashes and writes them. Gives their number.
+/// A file that is at its target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Fetched {
+    /// Bytes.
+    size: u64,
+    /// Whether there was a file before.
+    replaced: bool,
+}
+
+/// Passes the bytes to a thread that hashes and writes them.
 async fn receive(
     mut download: Download,
     place: Place,
     expected: Expected,
     meter: &Meter,
     stop: &CancellationToken,
-) -> Result<u64, DownloadError> {
+) -> Result<Fetched, DownloadError> {
     let (pieces, arriving) = mpsc::channel(CHUNKS_IN_FLIGHT);
     let writing = tokio::task::spawn_blocking(move || write(&place, &expected, arriving));
     let passed = match stop
@@ -189,7 +203,7 @@ fn write(
     place: &Place,
     expected: &Expected,
     mut arriving: mpsc::Receiver<Piece>,
-) -> Result<u64, DownloadError> {
+) -> Result<Fetched, DownloadError> {
     let local = |source| DownloadError::Local {
         path: place.target.clone(),
         source,
@@ -207,7 +221,9 @@ fn write(
                 size = size.saturating_add(bytes.len() as u64);
                 if expected.limit().is_some_and(|limit| size > limit) {
                     // Whoever sends may never end.
-                    return compare(expected, size, None).map(|()| size);
+                    return Err(compare(expected, size, None)
+                        .err()
+                        .unwrap_or(DownloadError::Ended));
                 }
                 if let Some(hasher) = &mut hasher {
                     hasher.update(&bytes);
@@ -218,8 +234,8 @@ fn write(
         }
     }
     compare(expected, size, hasher.map(Hasher::finish))?;
-    part.publish(&place.target).map_err(local)?;
-    Ok(size)
+    let replaced = part.publish(&place.target).map_err(local)?;
+    Ok(Fetched { size, replaced })
 }
 
 fn compare(expected: &Expected, size: u64, actual: Option<HexBinary>) -> Result<(), DownloadError> {
@@ -294,12 +310,14 @@ impl PartFile {
         })
     }
 
-    /// Makes it the target, in one step and for good.
-    fn publish(mut self, target: &Path) -> io::Result<()> {
+    /// Makes it the target, in one step and for good; true if it took the place of a file.
+    fn publish(mut self, target: &Path) -> io::Result<bool> {
         self.file.sync_all()?;
+        let replaced = fs::symlink_metadata(target).is_ok();
         fs::rename(&self.path, target)?;
         self.published = true;
-        File::open(parent(target))?.sync_all()
+        File::open(parent(target))?.sync_all()?;
+        Ok(replaced)
     }
 }
 

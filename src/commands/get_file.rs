@@ -21,7 +21,6 @@ pub(super) async fn run(args: GetFileArgs) -> Result<(), Failure> {
     let (file_id, target) = (request.file_id.clone(), request.target.clone());
     let offset = request.part.as_ref().map_or(0, |part| part.part_offset);
     let mut session = setup.connect().await?;
-    let replaces = target.exists();
     let client = session.client();
     let outcome = session
         .transfer(&format!("fetching {file_id}"), client.get_file(request))
@@ -34,14 +33,25 @@ pub(super) async fn run(args: GetFileArgs) -> Result<(), Failure> {
     }
     conclude(&outcome, as_json)?;
     tell_stood_in_for(&outcome.results, &outcome.failures);
-    if !as_json {
-        print_done(&format!("{file_id} retrieved\n"))?;
+    let summary = format!("{} retrieved", one_line(&file_id));
+    if as_json {
+        say(&summary);
+    } else {
+        print_done(&format!("{summary}\n"))?;
     }
-    if replaces {
+    tell_replaced(&outcome.results, Some(&target));
+    Ok(())
+}
+
+/// Says that a file took the place of another one at its target, if it did.
+pub(super) fn tell_replaced(results: &[Completed], target: Option<&Path>) {
+    let replaced = results.iter().any(
+        |done| matches!(&done.result, ComponentResult::Delivered(delivered) if delivered.replaced),
+    );
+    if let Some(target) = target.filter(|_| replaced) {
         let place = one_line(target.display());
         say(&format!("'{place}' was there before and has been replaced"));
     }
-    Ok(())
 }
 
 /// Says which pillars did not deliver the file, why, and which one did in their place.

@@ -1,10 +1,12 @@
 //! `pillarbox resume`.
 
+use std::path::PathBuf;
+
 use pillarbox_client::{Event, EventKind, Resumed, Resuming, Telling};
 use pillarbox_messages::wording::count;
 use tokio::task::JoinSet;
 
-use super::get_file::tell_stood_in_for;
+use super::get_file::{tell_replaced, tell_stood_in_for};
 use crate::{
     args::ResumeArgs,
     client_setup::{ClientSetup, Session, not_started, tell},
@@ -61,7 +63,7 @@ async fn tell_all(session: &mut Session, resuming: Resuming, as_json: bool) -> R
     while !following.is_empty() {
         tokio::select! {
             Some(followed) = following.join_next() => {
-                let Ok(Some((event, telling))) = followed else {
+                let Ok(Some((event, telling, target))) = followed else {
                     bad += 1;
                     continue;
                 };
@@ -77,6 +79,7 @@ async fn tell_all(session: &mut Session, resuming: Resuming, as_json: bool) -> R
                 }
                 if let EventKind::Complete { results, failures } = &event.kind {
                     tell_stood_in_for(results, failures);
+                    tell_replaced(results, target.as_deref());
                 }
             }
             () = session.stopped(), if !interrupted => {
@@ -102,8 +105,8 @@ async fn tell_all(session: &mut Session, resuming: Resuming, as_json: bool) -> R
     }
 }
 
-/// Waits for an operation's last event.
-async fn follow(resumed: Resumed, verbose: bool) -> Option<(Event, Telling)> {
+/// Waits for an operation's last event. Where a fetched file is comes with it.
+async fn follow(resumed: Resumed, verbose: bool) -> Option<(Event, Telling, Option<PathBuf>)> {
     let mut running = resumed.running;
     let mut last = None;
     while let Some(event) = running.next_event().await {
@@ -111,7 +114,7 @@ async fn follow(resumed: Resumed, verbose: bool) -> Option<(Event, Telling)> {
         last = Some(event);
     }
     let (_, telling) = running.outcome_to_tell().await;
-    Some((last?, telling))
+    Some((last?, telling, resumed.target))
 }
 
 const fn is_complete(event: &Event) -> bool {

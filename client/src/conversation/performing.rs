@@ -1,6 +1,6 @@
 //! The performing phase: the contributors do their parts.
 
-use pillarbox_messages::{ChecksumData, ComponentId, DestinationKind, Message, ResponseCode};
+use pillarbox_messages::{ComponentId, DestinationKind, Message, ResponseCode};
 
 use super::{
     Action, Actions, Conversation, Expected, Input, Performing, Phase, Procedure, deadline,
@@ -298,15 +298,14 @@ impl<P: Procedure> Conversation<P> {
 
     pub(super) fn download_finished(
         &mut self,
-        size: u64,
-        asked_for: Option<ChecksumData>,
+        mut delivered: Delivered,
         now_ms: i64,
         out: &mut Actions,
     ) {
         let Some((from, mut expected)) = self.take_fetching() else {
             return ignored("nothing is being fetched", out);
         };
-        expected.checksum = asked_for.or(expected.checksum);
+        expected.checksum = delivered.checksum.or(expected.checksum);
         if let Some(text) = expected.gap() {
             let kind = EventKind::Warning {
                 contributor: Some(from.clone()),
@@ -314,10 +313,8 @@ impl<P: Procedure> Conversation<P> {
             };
             self.emit(kind, Some(text), out);
         }
-        let result = ComponentResult::Delivered(Delivered {
-            size,
-            checksum: expected.comparable().cloned(),
-        });
+        delivered.checksum = expected.comparable().cloned();
+        let result = ComponentResult::Delivered(delivered);
         self.done(from, result, None, now_ms, out);
     }
 

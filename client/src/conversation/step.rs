@@ -8,7 +8,10 @@ use pillarbox_messages::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{digests::Hasher, event::Event};
+use crate::{
+    digests::Hasher,
+    event::{Delivered, Event},
+};
 
 /// What every conversation is about, fixed at its start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,13 +80,9 @@ pub enum Input {
         /// Why.
         text: String,
     },
-    /// The file has been fetched, compared with what was told of it, and is at its target.
-    DownloadFinished {
-        /// Its length in bytes.
-        size: u64,
-        /// The checksum that it was compared with, if that had to be asked for.
-        asked_for: Option<ChecksumData>,
-    },
+    /// The file has been fetched, compared with what was told of it, and is at its target; with the checksum that it
+    /// was compared with, if that had to be asked for.
+    DownloadFinished(Delivered),
     /// The file could not be fetched.
     DownloadFailed {
         /// Whether another pillar might do better; not so if this machine's own disk is the cause.

@@ -21,7 +21,7 @@ fn expected(size: Option<u64>, checksum: Option<(ChecksumType, &str)>) -> Expect
 }
 
 /// Writes "hello" in two pieces, with or without an end.
-fn written(target: &Path, expected: &Expected, complete: bool) -> Result<u64, DownloadError> {
+fn written(target: &Path, expected: &Expected, complete: bool) -> Result<Fetched, DownloadError> {
     let mut pieces = vec![
         Piece::Bytes(Bytes::from_static(b"hel")),
         Piece::Bytes(Bytes::from_static(b"lo")),
@@ -59,7 +59,11 @@ fn only_what_the_pillar_said_gets_to_the_target() {
         fs::write(&target, "before").unwrap();
         let result = written(&target, &expected, true);
         assert_eq!(result.is_ok(), good, "{expected:?}: {result:?}");
-        assert!(result.is_ok_and(|size| size == 5) || !good);
+        let fetched = Fetched {
+            size: 5,
+            replaced: true,
+        };
+        assert!(result.is_ok_and(|it| it == fetched) || !good);
         let content = fs::read_to_string(&target).unwrap();
         assert_eq!(content, if good { "hello" } else { "before" });
         assert_eq!(fs::read_dir(&directory).unwrap().count(), 1, "{expected:?}");

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::json::objects;
 use crate::support::{
-    process::{fail_with_one_line, stdout, succeed},
+    process::{fail_with_one_line, stderr, stdout, succeed},
     site::Site,
 };
 
@@ -32,6 +32,8 @@ fn of_a_file_exactly_the_bytes_of_a_part_are_fetched() {
             ["-i", "numbers.bin", "-l", "copy", "--part", &part],
         );
         assert_eq!(succeed(&get), "numbers.bin retrieved\n");
+        let said = stderr(&get);
+        assert!(said.contains("compared by its length only"), "{said}");
         assert_eq!(fs::read(&copy).unwrap(), content[bytes], "{part}");
     }
     let args = [

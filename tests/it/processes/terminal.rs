@@ -104,4 +104,9 @@ fn nothing_but_results_goes_to_a_pipe() {
         stderr(&again),
         "'copy' was there before and has been replaced\n"
     );
+    // For a program the summary is no result: it goes where the others go.
+    let again = ["-i", "large.bin", "-l", "other", "--json"];
+    let again = site.run("get-file", again);
+    assert_eq!(succeed(&again).lines().count(), 1);
+    assert_eq!(stderr(&again), "large.bin retrieved\n");
 }

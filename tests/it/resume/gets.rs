@@ -33,8 +33,17 @@ async fn a_file_that_was_delivered_meanwhile_arrives_whole() {
     let part = site.file(&part, b"what the killed process had received");
     played.end_get(request).await;
     drop(played);
+    // Somebody has laid a file there meanwhile: it is replaced, as get-file does, and that is told.
+    let copy = site.file("copy.bin", b"an older one");
     // From wherever: the path was meant where the other process was.
-    assert_resumed(&site, &resume(&site, &[]), "GetFile \t a.bin \t COMPLETE");
+    let output = resume(&site, &[]);
+    assert_resumed(&site, &output, "GetFile \t a.bin \t COMPLETE");
+    let said = process::stderr(&output);
+    let told = format!(
+        "'{}' was there before and has been replaced\n",
+        copy.display()
+    );
+    assert!(said.ends_with(&told), "{said}");
     assert_eq!(fs::read(site.path().join("copy.bin")).unwrap(), content);
     assert!(!part.exists());
     assert_eq!(site.offered(), NO_FILES);
@@ -61,11 +70,9 @@ fn a_get_killed_while_the_file_comes_is_finished() {
         // It was faster than this test could see.
         return;
     }
-    assert_resumed(
-        &site,
-        &resume(&site, &[]),
-        "GetFile \t large.bin \t COMPLETE",
-    );
+    let output = resume(&site, &[]);
+    assert_resumed(&site, &output, "GetFile \t large.bin \t COMPLETE");
+    assert_eq!(process::stderr(&output), "");
     assert!(fs::read(site.path().join("copy.bin")).unwrap() == content);
     assert_eq!(parts(), 0);
     assert_eq!(site.offered(), NO_FILES);

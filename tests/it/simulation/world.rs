@@ -10,7 +10,7 @@ use std::{
 use pillarbox_client::{
     EventKind,
     conversation::{Action, Conversation, Expected, Input, Procedure},
-    event::Event,
+    event::{Delivered, Event},
 };
 use pillarbox_messages::{
     ChecksumData, ChecksumSpec, ChecksumType, ComponentId, Message, MessageType, ResponseCode,
@@ -244,10 +244,11 @@ impl World {
             Ok(bytes) if !self.one_in(15) => {
                 let size = bytes.len() as u64;
                 self.fetched = Some(bytes);
-                Input::DownloadFinished {
+                Input::DownloadFinished(Delivered {
+                    replaced: false,
                     size,
-                    asked_for: None,
-                }
+                    checksum: None,
+                })
             }
             Ok(_) => failed("the connection broke"),
             Err(text) => failed(text),

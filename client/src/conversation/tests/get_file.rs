@@ -9,7 +9,7 @@ use super::support::{
 use crate::{
     conversation::{Expected, Input},
     digests::plain_spec,
-    event::{ComponentResult, EventKind},
+    event::{ComponentResult, Delivered, EventKind},
 };
 
 #[test]
@@ -38,10 +38,11 @@ fn the_fastest_delivers() {
         "it is complete when the file is here"
     );
     bench.hear(get_final("south", ResponseCode::Failure));
-    bench.step(Input::DownloadFinished {
+    bench.step(Input::DownloadFinished(Delivered {
+        replaced: false,
         size: 20,
-        asked_for: None,
-    });
+        checksum: None,
+    }));
     assert_eq!(
         bench.trace(),
         [
@@ -90,10 +91,11 @@ fn a_refusal_or_silence_of_some_is_no_failure() {
     bench.hear(get_identify("south", POSITIVE, Some(1)));
     bench.time_out();
     bench.hear(get_final("south", COMPLETED));
-    bench.step(Input::DownloadFinished {
+    bench.step(Input::DownloadFinished(Delivered {
+        replaced: false,
         size: 20,
-        asked_for: None,
-    });
+        checksum: None,
+    }));
     assert_eq!(bench.last(), "COMPLETE");
     assert_eq!(bench.asked(), ["south"]);
     let EventKind::Complete { failures, .. } = &bench.events.last().unwrap().kind else {
@@ -146,10 +148,11 @@ fn bytes_that_are_not_what_the_pillar_said() {
         Expected::default(),
         "what another pillar said does not count"
     );
-    bench.step(Input::DownloadFinished {
+    bench.step(Input::DownloadFinished(Delivered {
+        replaced: false,
         size: 20,
-        asked_for: None,
-    });
+        checksum: None,
+    }));
     assert_eq!(bench.last(), "COMPLETE");
 }
 
@@ -180,10 +183,11 @@ fn fetching_has_the_full_time_and_no_more() {
     bench.time_out();
     assert_eq!(bench.now_ms, delivered + OPERATION_MS);
     assert_eq!(bench.trace()[4..], ["COMPONENT_FAILED north", "FAILED"]);
-    bench.step(Input::DownloadFinished {
+    bench.step(Input::DownloadFinished(Delivered {
+        replaced: false,
         size: 20,
-        asked_for: None,
-    });
+        checksum: None,
+    }));
     assert_eq!(bench.last(), "FAILED");
 }
 
@@ -230,10 +234,11 @@ fn what_could_not_be_compared_is_told() {
         bench.hear(get_final("north", COMPLETED));
         // Too late: the fetching has begun.
         bench.hear(get_progress("north"));
-        bench.step(Input::DownloadFinished {
+        bench.step(Input::DownloadFinished(Delivered {
+            replaced: false,
             size: 20,
-            asked_for: None,
-        });
+            checksum: None,
+        }));
         assert_eq!(bench.last(), "COMPLETE");
         let warnings: Vec<&str> = bench
             .events
@@ -288,10 +293,11 @@ fn a_part_is_asked_for_and_told_to_be_compared_by_its_length_only() {
             None,
             "the checksum is that of the whole file"
         );
-        bench.step(Input::DownloadFinished {
+        bench.step(Input::DownloadFinished(Delivered {
+            replaced: false,
             size: 5,
-            asked_for: None,
-        });
+            checksum: None,
+        }));
         assert_eq!(
             bench.trace()[5..],
             ["WARNING north", "COMPONENT_COMPLETE north", "COMPLETE"]

@@ -18,7 +18,7 @@ use crate::{
     conversation::{
         Context, Input, Procedure, get_file::GetFileProcedure, get_status::GetStatusProcedure,
     },
-    event::EventKind,
+    event::{Delivered, EventKind},
 };
 use peers::answers;
 
@@ -204,10 +204,11 @@ fn download_ended(random: &mut Random) -> Input {
             another_may_help,
             text,
         },
-        _ => Input::DownloadFinished {
+        _ => Input::DownloadFinished(Delivered {
+            replaced: false,
             size: 20,
-            asked_for: None,
-        },
+            checksum: None,
+        }),
     }
 }
 

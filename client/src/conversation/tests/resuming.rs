@@ -7,8 +7,11 @@ use super::support::{
     Bench, COMPLETED, OPERATION_MS, POSITIVE, context, get, get_final, get_identify, get_progress,
     put, put_final, put_identify, put_procedure,
 };
-use crate::conversation::{
-    Conversation, Input, Procedure, get_file::GetFileProcedure, put_file::PutFileProcedure,
+use crate::{
+    conversation::{
+        Conversation, Input, Procedure, get_file::GetFileProcedure, put_file::PutFileProcedure,
+    },
+    event::Delivered,
 };
 
 const GRACE_MS: i64 = 5000;
@@ -98,10 +101,11 @@ fn a_file_that_was_being_fetched_is_fetched_again() {
     assert_eq!(bench.downloads[0], bench.downloads[1]);
     bench.step(Input::Reconnected { answers_kept: true });
     assert!(bench.sent.is_empty(), "it has answered");
-    bench.step(Input::DownloadFinished {
+    bench.step(Input::DownloadFinished(Delivered {
+        replaced: false,
         size: 5,
-        asked_for: None,
-    });
+        checksum: None,
+    }));
     assert_eq!(bench.last(), "COMPLETE");
 }
 
@@ -147,10 +151,11 @@ fn a_file_is_not_delivered_twice_whose_request_and_answer_wait_on_the_bus() {
         assert!(bench.conversation.is_owed());
         bench.hear(get_final("north", COMPLETED));
         assert_eq!(bench.conversation.is_owed(), again, "{case:?}");
-        bench.step(Input::DownloadFinished {
+        bench.step(Input::DownloadFinished(Delivered {
+            replaced: false,
             size: 5,
-            asked_for: None,
-        });
+            checksum: None,
+        }));
         assert_eq!(bench.last(), "COMPLETE");
         bench.hear(get_final("north", COMPLETED));
         assert!(!bench.conversation.is_owed());

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, num::NonZeroU64};
 
 use pillarbox_client::{
-    Completed, Event, EventKind,
+    Completed, Delivered, Event, EventKind,
     conversation::{
         Action, Context, Conversation, Input, Procedure, delete_file::DeleteFileProcedure,
         get_audit_trails::GetAuditTrailsProcedure, get_checksums::GetChecksumsProcedure,
@@ -91,10 +91,11 @@ impl Play {
                 return;
             }
             ["offered"] => Input::OfferReady,
-            ["fetched"] => Input::DownloadFinished {
+            ["fetched"] => Input::DownloadFinished(Delivered {
+                replaced: false,
                 size: 20,
-                asked_for: None,
-            },
+                checksum: None,
+            }),
             ["wrong", "bytes"] => Input::DownloadFailed {
                 another_may_help: true,
                 text: "wrong bytes".to_owned(),
