@@ -4,4 +4,5 @@ mod clients;
 mod operations;
 mod outages;
 mod peers;
+mod strangers;
 mod text;

@@ -26,6 +26,8 @@ use super::{
     stomp::{Next, Stomp},
 };
 
+/// How long a broker may take to start, on a machine that does much else.
+const START: Duration = Duration::from_secs(180);
 /// How long a broker that has begun to listen may take to answer; it is asked again then.
 const ANSWER: Duration = Duration::from_secs(5);
 
@@ -90,7 +92,7 @@ impl Broker {
     pub(crate) fn restart(&mut self) {
         assert!(self.running.is_none(), "{} runs already", self.name);
         let mut running = Guarded::start(&self.command, &self.directory.path().join(LOG));
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + START;
         while !answers(self.port) {
             let lives = running.lives() && Instant::now() < deadline;
             assert!(lives, "{} does not start\n{}", self.name, self.log());

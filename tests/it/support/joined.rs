@@ -71,7 +71,7 @@ impl Joined {
             timeouts,
             exchange_port: free_port(),
         };
-        joined.settings("node", &joined.node_settings());
+        joined.settings("node", &joined.node_settings(&PILLARS));
         joined.settings("client", &joined.client_settings());
         let alarms = format!("[alarms]\nid = \"{}\"\n", joined.name("alarm-service"));
         joined.settings("alarms", &alarms);
@@ -80,6 +80,11 @@ impl Joined {
 
     pub(crate) fn path(&self) -> &Path {
         self.directory.path()
+    }
+
+    /// Where the broker speaks STOMP.
+    pub(crate) const fn port(&self) -> u16 {
+        self.port
     }
 
     /// The settings directory `node`, `client` or `alarms`.
@@ -153,15 +158,20 @@ pillars = ["{pillars}"]
         )
     }
 
-    fn node_settings(&self) -> String {
+    /// Has the node play only these pillars; somebody else plays the others.
+    pub(crate) fn play_only(&self, pillars: &[&str]) {
+        self.settings("node", &self.node_settings(pillars));
+    }
+
+    fn node_settings(&self, pillars: &[&str]) -> String {
         let port = self.exchange_port;
         let mut text = format!(
             "[exchange_server]\nlisten = \"127.0.0.1:{port}\"\npublic_url = \"http://127.0.0.1:{port}/\"\n{}",
             self.exchange()
         );
-        for pillar in PILLARS {
+        for pillar in pillars {
             let id = self.name(pillar);
-            let kind = match pillar {
+            let kind = match *pillar {
                 "sums" => "type = \"CHECKSUM\"".to_owned(),
                 _ => format!("directories = [\"archive/{pillar}\"]\nminimum_size_left = \"1 MiB\""),
             };

@@ -89,8 +89,9 @@ fn check_property(name: &str, value: &str) -> Result<(), BusError> {
     Ok(())
 }
 
-/// Headers of a message that are the transport's, not the sender's: they are no properties.
-const TRANSPORT: [&str; 17] = [
+/// Headers of a message that are the transport's, not the sender's: they are no properties. The last ones are about a
+/// frame or its time to live; RabbitMQ passes them on.
+const TRANSPORT: [&str; 21] = [
     "destination",
     "subscription",
     "message-id",
@@ -108,16 +109,14 @@ const TRANSPORT: [&str; 17] = [
     "q-delivery-count",
     "q-client-id",
     "q-ttl",
-];
-
-/// Further headers that no sender sets as a property: they are about the frame, or only the bus may say them.
-const RESERVED: [&str; 5] = [
     "content-length",
+    "expiration",
     "receipt",
     "transaction",
-    "original-destination",
-    "q-reason",
 ];
+
+/// Further headers that no sender sets as a property: only the bus may say them.
+const RESERVED: [&str; 2] = ["original-destination", "q-reason"];
 
 /// What of a message's headers its receiver sees as properties.
 pub(crate) fn properties(mut headers: Vec<(String, String)>) -> Vec<(String, String)> {
@@ -128,7 +127,7 @@ pub(crate) fn properties(mut headers: Vec<(String, String)>) -> Vec<(String, Str
 /// A message received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Incoming {
-    /// The bus's identity of the message; the same when it comes again.
+    /// The bus's identity of the message; the same when it comes again, except over RabbitMQ, which names deliveries.
     pub message_id: String,
     /// Where it was sent to.
     pub destination: Destination,

@@ -6,6 +6,7 @@
 //! | time to live | `q-ttl`, relative | `expires`, absolute | `expires`, absolute | `expiration`, relative |
 //! | prefetch | messages | messages | bytes | `prefetch-count`, messages |
 //! | durable subscription | by client id and name | by client id and name | by client id and name | a queue of its own |
+//! | deleting a durable subscription | ends it, too | after it was ended | after it was ended | ends it, too |
 //! | send and acknowledge together | a transaction | a transaction | receipts, then acknowledgement | as Artemis |
 //! | `NACK` | counts, and redelivers | would move to the dead letters | would consume | redelivers at once |
 //! | `UNSUBSCRIBE` | returns what is in flight | the same | the same | does not |
@@ -33,6 +34,8 @@ pub(super) struct Dialect {
     ttl: TimeToLive,
     prefetch: Prefetch,
     durable: Durable,
+    /// Whether a durable subscription can be deleted only after it has been ended.
+    pub(super) ended_before_deleted: bool,
     /// Whether acknowledgements belong to transactions.
     pub(super) transactional_ack: bool,
     /// What becomes of a delivery that is given back.
@@ -99,6 +102,7 @@ pub(super) static PILLARBOX: Dialect = Dialect {
     ttl: TimeToLive::Relative("q-ttl"),
     prefetch: MESSAGES,
     durable: Durable::Name,
+    ended_before_deleted: false,
     transactional_ack: true,
     giving_back: GivingBack::Nack,
     unsubscribe_returns: true,
@@ -112,12 +116,14 @@ pub(super) static PILLARBOX: Dialect = Dialect {
     },
 };
 
-/// ActiveMQ Classic: `StompWireFormat` for the limits, `StompSubscription.onStompMessageNack` for NACK.
+/// ActiveMQ Classic: `StompWireFormat` for the limits, `StompSubscription.onStompMessageNack` for NACK,
+/// `ProtocolConverter.onStompUnsubscribe`.
 static ACTIVEMQ: Dialect = Dialect {
     broker: "ActiveMQ",
     ttl: TimeToLive::Absolute,
     prefetch: MESSAGES,
     durable: Durable::Name,
+    ended_before_deleted: true,
     transactional_ack: true,
     giving_back: GivingBack::Resubscribe,
     unsubscribe_returns: true,
@@ -141,6 +147,7 @@ static ARTEMIS: Dialect = Dialect {
         exact: false,
     },
     durable: Durable::Name,
+    ended_before_deleted: true,
     transactional_ack: false,
     giving_back: GivingBack::Resubscribe,
     unsubscribe_returns: true,
@@ -164,6 +171,7 @@ static RABBITMQ: Dialect = Dialect {
         exact: true,
     },
     durable: Durable::Queue,
+    ended_before_deleted: false,
     transactional_ack: false,
     giving_back: GivingBack::NackLater,
     unsubscribe_returns: false,
@@ -186,6 +194,7 @@ static OTHER: Dialect = Dialect {
         ..MESSAGES
     },
     durable: Durable::Name,
+    ended_before_deleted: false,
     transactional_ack: false,
     giving_back: GivingBack::Resubscribe,
     unsubscribe_returns: true,

@@ -78,6 +78,9 @@ impl Core {
             // Some brokers delete only what this connection has subscribed to.
             encode::subscribe(out, named, None);
         }
+        if self.dialect.ended_before_deleted {
+            encode::unsubscribe(out, named, false, None);
+        }
         encode::unsubscribe(out, named, true, Some(self.last_receipt + 1));
         self.note(Work::Cancel {
             removed,

@@ -137,6 +137,53 @@ async fn prefetch_and_durable_subscriptions_are_named_as_each_broker_reads_them(
 }
 
 #[tokio::test]
+async fn a_durable_subscription_is_ended_before_it_is_deleted_where_that_is_not_one() {
+    let topic = || from(Destination::topic("books"), Some("south@topic"));
+    for (server, header, ended_before) in [
+        ("Pillarbox/1", "activemq.subscriptionName", false),
+        (ACTIVEMQ, "activemq.subscriptionName", true),
+        (ARTEMIS, "durable-subscription-name", true),
+        (RABBITMQ, "x-queue-name", false),
+    ] {
+        let (bus, mut peer) = connected(server).await;
+        let (subscription, _) = subscribed(&bus, &mut peer, topic()).await;
+        let cancelling = tokio::spawn(subscription.cancel());
+        if ended_before {
+            let frame = peer.expect(StompCommand::Unsubscribe).await;
+            assert_eq!(frame.header("id"), Some("1"), "{server}");
+            assert_eq!(frame.header(header), None, "{server}");
+        }
+        let frame = peer.expect(StompCommand::Unsubscribe).await;
+        assert!(frame.header(header).is_some(), "{server}: {frame:?}");
+        peer.confirm(&frame).await;
+        cancelling.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_a_broker_passes_on_of_a_frame_is_no_property() {
+    let (bus, mut peer) = connected(RABBITMQ).await;
+    let queue = from(Destination::queue("q"), None);
+    let (mut subscription, _) = subscribed(&bus, &mut peer, queue).await;
+    let message = Frame::new(StompCommand::Message)
+        .with("subscription", "1")
+        .with("message-id", "m")
+        .with("ack", "a")
+        .with("receipt", "7")
+        .with("transaction", "t1")
+        .with("expiration", "60000")
+        .with("amq-msg-type", "text")
+        .with("org.bitrepository.messages.type", "PutFileRequest");
+    peer.send(message).await;
+    let delivery = subscription.next().await.unwrap();
+    let own = (
+        "org.bitrepository.messages.type".to_owned(),
+        "PutFileRequest".to_owned(),
+    );
+    assert_eq!(delivery.message.properties, [own]);
+}
+
+#[tokio::test]
 async fn giving_back_over_activemq_ends_the_subscription_for_a_while() {
     for server in [ACTIVEMQ, ARTEMIS, "Somebody/1"] {
         let (bus, mut peer) = connected(server).await;
