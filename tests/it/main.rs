@@ -11,6 +11,8 @@ mod cases;
 #[cfg(test)]
 mod conformance;
 #[cfg(test)]
+mod contract;
+#[cfg(test)]
 mod conversations;
 #[cfg(test)]
 mod demo;
