@@ -12,6 +12,8 @@
 )]
 
 mod bare;
+mod broker;
+mod delay;
 mod large;
 mod listing;
 mod process;
@@ -19,6 +21,40 @@ mod puts;
 mod recheck;
 mod rounds;
 mod site;
+/// Of what the tests share: brokers of others as real processes.
+#[path = "../../tests/it/support"]
+#[allow(
+    dead_code,
+    unused_imports,
+    clippy::panic,
+    reason = "it is made for tests, which need all of it"
+)]
+mod support {
+    use std::time::{Duration, Instant};
+
+    pub(crate) mod brokers;
+    pub(crate) mod process;
+    pub(crate) mod site;
+    pub(crate) mod stomp;
+
+    pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+    pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        while !holds() {
+            assert!(Instant::now() < deadline, "in vain: {what}");
+            pause(Duration::from_millis(10));
+        }
+    }
+
+    /// Between two looks at something that gives no signal.
+    pub(crate) fn pause(time: Duration) {
+        let end = Instant::now() + time;
+        while Instant::now() < end {
+            std::thread::park_timeout(end - Instant::now());
+        }
+    }
+}
 mod xml;
 
 fn main() {
@@ -32,13 +68,14 @@ fn main() {
     {
         return puts::put_some(count.parse().expect("a number"));
     }
-    let all: [(&str, fn()); 6] = [
+    let all: [(&str, fn()); 7] = [
         ("xml", xml::run),
         ("puts", puts::run),
         ("large", large::run),
         ("process", process::run),
         ("listing", listing::run),
         ("recheck", recheck::run),
+        ("broker", broker::run),
     ];
     for (name, run) in all {
         if asked.is_empty() || asked.iter().any(|word| word == name) {

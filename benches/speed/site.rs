@@ -32,6 +32,8 @@ pub(crate) struct Site {
     bus: String,
     bus_port: u16,
     exchange_port: u16,
+    /// The table `[destinations]`, if it is not left out.
+    destinations: String,
 }
 
 impl Site {
@@ -48,6 +50,19 @@ impl Site {
             bus,
             bus_port,
             exchange_port: free_port(),
+            destinations: String::new(),
+        }
+    }
+
+    /// On a broker that others use too: with the Java system's names, after this base.
+    pub(crate) fn at(pillars: &[&'static str], port: u16, base: &str) -> Self {
+        Self {
+            bus: format!("stomp://127.0.0.1:{port}"),
+            bus_port: port,
+            destinations: format!(
+                "[destinations]\nscheme = \"reference\"\nbase = \"topic://{base}\"\nalarm_destination = \"topic://{base}.alarms\"\n"
+            ),
+            ..Self::new(pillars, true)
         }
     }
 
@@ -60,8 +75,9 @@ impl Site {
         let directory = self.path(name);
         fs::create_dir_all(&directory).expect("made");
         let repository = format!(
-            "[repository]\nname = \"Bench\"\n[bus]\nurl = \"{}\"\n[[collections]]\nid = \"books\"\npillars = [\"{}\"]\n",
+            "[repository]\nname = \"Bench\"\n[bus]\nurl = \"{}\"\n{}[[collections]]\nid = \"books\"\npillars = [\"{}\"]\n",
             self.bus,
+            self.destinations,
             self.pillars.join("\", \"")
         );
         fs::write(directory.join("repository.toml"), repository).expect("written");
@@ -202,6 +218,11 @@ impl Outside {
             "ready"
         );
         Self(child)
+    }
+
+    /// The process.
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id()
     }
 
     /// Resident memory at its highest, in MiB.
