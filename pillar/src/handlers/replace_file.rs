@@ -131,8 +131,13 @@ impl Handler for ReplaceFile {
         let specs = Specs::check(context, request)?;
         let mut existing = Existing::new(collection.clone(), claim, row, &specs.of_old());
         existing.be_there(context).await?;
-        if !existing.matches(context, specs.given_old.as_ref()).await? {
+        let meant = existing.matches(context, specs.given_old.as_ref()).await?;
+        if is_there(context, request, &mut existing, &specs, meant).await? {
             return already_there(context, request, &mut existing, &specs).await;
+        }
+        // By what is known of it now, if it was read.
+        if !existing.matches(context, specs.given_old.as_ref()).await? {
+            return Err(not_meant(meant));
         }
         download::address(context, &request.file_address, specs.given_new.as_ref())?;
         Ok(Checked::Accepted(Accepted { existing, specs }))
@@ -225,28 +230,46 @@ async fn prior(
     change::prior(context, claim, &key).await
 }
 
-/// The file is not the one that the client wants to replace. If it is the one that the client wants to have, an
-/// earlier request has brought it, whose answer the client did not get: what it asks for is the case, so that is
-/// what it is told, as a second delete is. The bytes on the disk must be these, not only the index's word for them.
-/// Nothing is done or written down, so nothing is remembered either; whoever asks again is answered by what is
-/// there then. Everybody else is refused, and not told the right checksum.
+/// Whether the file is the new one already: an earlier request may have brought it, whose answer the client did not
+/// get. The bytes on the disk must be these, not only the index's word for them. They are not read if it is plain that
+/// the file is the old one, which is `meant`, and that the new one is another.
+async fn is_there(
+    context: &Context,
+    request: &ReplaceFileRequest,
+    existing: &mut Existing,
+    specs: &Specs,
+    meant: bool,
+) -> Result<bool, Refusal> {
+    let Some(new) = &specs.given_new else {
+        return Ok(false);
+    };
+    let (spec, value) = new;
+    if meant && *spec == context.default_spec && *value != existing.row.observed {
+        return Ok(false);
+    }
+    let size = announced_size(Some(request.file_size));
+    existing.has(context, new, size).await
+}
+
+/// Whoever does not mean the file is not told its checksum.
+fn not_meant(by_the_index: bool) -> Refusal {
+    let text = match by_the_index {
+        false => "the file is not replaced: its checksum is not the given one",
+        true => {
+            "the file is not replaced: its bytes have changed, their checksum is not the given one"
+        }
+    };
+    Refusal::illegal_operation(ResponseCode::ExistingFileChecksumFailure, text)
+}
+
+/// What the client asks for is the case, so that is what it is told, as a second delete is. Nothing is done or written
+/// down, so nothing is remembered either; whoever asks again is answered by what is there then.
 async fn already_there(
     context: &Context,
     request: &ReplaceFileRequest,
     existing: &mut Existing,
     specs: &Specs,
 ) -> Result<Checked<Accepted>, Refusal> {
-    let size = announced_size(Some(request.file_size));
-    let same = match &specs.given_new {
-        Some(new) => existing.has(context, new, size).await?,
-        None => false,
-    };
-    if !same {
-        return Err(Refusal::illegal_operation(
-            ResponseCode::ExistingFileChecksumFailure,
-            "the file is not replaced: its checksum is not the given one",
-        ));
-    }
     let old = existing.requested_checksum(context, specs.requested_old.as_ref());
     let old = old.await?;
     let new = existing.requested_checksum(context, specs.requested_new.as_ref());

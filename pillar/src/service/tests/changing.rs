@@ -407,13 +407,87 @@ async fn a_replace_by_what_is_there_already_is_done() {
     let kept = [("a.tif".to_owned(), OLD.to_vec())];
     assert_eq!(site.lying("retainDir"), kept);
 
-    // Not so if it is another size, if no checksum tells, or if the bytes on the disk are not those of the index.
+    // Nor is anything moved if the new file is what the client believes to be there.
+    let mut same = site.replace_request("a.tif", NEW, NEW).await;
+    same.checksum_request_for_new_file = Some(spec(ChecksumType::Md5, None));
+    same.checksum_request_for_existing_file = Some(spec(ChecksumType::Md5, None));
+    let answers = site.ask(same).await;
+    assert_eq!(codes(&answers), [COMPLETED], "{answers:?}");
+    let response = replaced(&answers);
+    for told in [
+        &response.checksum_data_for_existing_file,
+        &response.checksum_data_for_new_file,
+    ] {
+        let told = told.as_ref().unwrap();
+        assert_eq!(told.checksum_value, md5_data(NEW).checksum_value);
+    }
+    assert_eq!(site.trail().await, trail);
+    assert_eq!(site.lying("retainDir"), kept);
+
+    // Not so if it is another size.
     let mut longer = request.clone();
     longer.file_size += 1;
     assert_eq!(site.refused(longer).await, OLD_CHECKSUM);
-    fs::write(site.place("a.tif"), b"the secOnd").unwrap();
-    request.header = site.header();
-    assert_eq!(site.refused(request).await, OLD_CHECKSUM);
+}
+
+/// The index has the new file's checksum, the bytes have not: they are what the client has to mean.
+#[tokio::test]
+async fn a_rotten_file_is_replaced_by_what_the_index_says_is_there() {
+    const ROTTEN: &[u8] = b"the secOnd";
+    const SHORT: &[u8] = b"the";
+    for rotten in [ROTTEN, SHORT, b""] {
+        let mut site = Site::open().await;
+        site.put("a.tif", NEW).await;
+        fs::write(site.place("a.tif"), rotten).unwrap();
+        for old in [NEW, OLD] {
+            let request = site.replace_request("a.tif", old, NEW).await;
+            assert_eq!(site.refused(request).await, OLD_CHECKSUM);
+        }
+        assert_eq!(site.lying("retainDir"), []);
+        let trail = site.trail().await;
+        let actions: Vec<_> = trail.iter().map(|(action, _)| *action).collect();
+        let (inconsistent, refused) = (FileAction::Inconsistency, FileAction::Failure);
+        assert_eq!(actions[1..], [inconsistent, refused, refused]);
+        assert!(trail[2].1.contains("its bytes have changed"), "{trail:?}");
+
+        let request = site.replace_request("a.tif", rotten, NEW).await;
+        assert_eq!(codes(&site.ask(request).await), [ACCEPTED, COMPLETED]);
+        assert_eq!(fs::read(site.place("a.tif")).unwrap(), NEW);
+        let kept = [("a.tif".to_owned(), rotten.to_vec())];
+        assert_eq!(site.lying("retainDir"), kept);
+        let row = site.index().find(&"books".into(), &"a.tif".into()).await;
+        let row = row.unwrap().unwrap();
+        assert_eq!(row.observed, md5_data(NEW).checksum_value);
+        assert_eq!(row.observed, row.expected);
+    }
+    // Whoever knows what is there need not be refused first.
+    let mut site = Site::open().await;
+    site.put("a.tif", NEW).await;
+    fs::write(site.place("a.tif"), ROTTEN).unwrap();
+    let mut request = site.replace_request("a.tif", ROTTEN, NEW).await;
+    request.checksum_request_for_existing_file = Some(spec(ChecksumType::Md5, None));
+    let answers = site.ask(request).await;
+    assert_eq!(codes(&answers), [ACCEPTED, COMPLETED]);
+    let response = replaced(&answers);
+    let old = response.checksum_data_for_existing_file.as_ref().unwrap();
+    assert_eq!(old.checksum_value, md5_data(ROTTEN).checksum_value);
+    assert_eq!(
+        site.next_alarm().await,
+        (AlarmCode::ChecksumAlarm, Some("a.tif".into()))
+    );
+}
+
+/// What plainly is another file is not read.
+#[tokio::test]
+async fn a_rotten_file_is_replaced_by_another_by_the_index_s_word() {
+    let mut site = Site::open().await;
+    site.put("a.tif", OLD).await;
+    fs::write(site.place("a.tif"), b"onE").unwrap();
+    let mut request = site.replace_request("a.tif", OLD, NEW).await;
+    request.checksum_request_for_existing_file = Some(spec(ChecksumType::Md5, None));
+    assert_eq!(codes(&site.ask(request).await), [ACCEPTED, COMPLETED]);
+    let actions: Vec<_> = site.trail().await.iter().map(|event| event.0).collect();
+    assert_eq!(actions, [FileAction::PutFile, FileAction::ReplaceFile]);
 }
 
 #[tokio::test]
