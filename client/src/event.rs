@@ -161,12 +161,13 @@ pub struct Stored {
 /// A file that was replaced at a pillar.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Replaced {
-    /// The old file's checksum as the pillar told it, if it did.
+    /// The old file's checksum as the pillar told it, if it was asked for and did.
     pub existing: Option<ChecksumData>,
-    /// The new file's checksum as the pillar told it, if it did.
+    /// The new file's checksum as the pillar told it, if it was asked for and did.
     pub new: Option<ChecksumData>,
-    /// Whether the pillar had the new file already.
-    pub already_there: bool,
+    /// Whether the pillar had the new file already: so if it tells the same checksum of the old and of the new one.
+    /// None if it tells none that can be compared.
+    pub already_there: Option<bool>,
 }
 
 /// A file that is no more at a pillar.

@@ -46,6 +46,17 @@ struct Line<'a> {
     existing_checksum: Option<String>,
 }
 
+/// What a pillar says of a file when it is asked for its checksum.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// This.
+    Checksum(HexBinary),
+    /// It has no such file.
+    Absent,
+    /// It tells none of this type.
+    Nothing,
+}
+
 impl Rehearsal {
     /// The checksum that the pillar has of the file; none if it has no such file.
     ///
@@ -55,11 +66,27 @@ impl Rehearsal {
         &self,
         session: &mut Session,
     ) -> Result<Option<HexBinary>, Failure> {
+        Ok(match self.told(session, self.default).await? {
+            Told::Checksum(checksum) => Some(checksum),
+            Told::Absent | Told::Nothing => None,
+        })
+    }
+
+    /// What the pillar says of the file when it is asked for a checksum of this type: of the default one what its
+    /// index has, of others what the bytes are.
+    ///
+    /// # Errors
+    /// It did not answer; interrupted.
+    pub(super) async fn told(
+        &self,
+        session: &mut Session,
+        checksum_type: ChecksumType,
+    ) -> Result<Told, Failure> {
         let mut request = GetChecksums::new(self.collection.clone());
         request.file_id = Some(self.file_id.clone());
         request.pillars = Some(vec![self.pillar.clone()]);
-        request.checksum = Some(plain_spec(self.default));
-        let mut found = None;
+        request.checksum = Some(plain_spec(checksum_type));
+        let mut found = Told::Nothing;
         let outcome = session
             .follow(session.client().get_checksums(request), |event| {
                 if let EventKind::ComponentComplete {
@@ -67,15 +94,19 @@ impl Rehearsal {
                     ..
                 } = &event.kind
                 {
-                    let items = checksums.page.items.iter();
-                    let mut of_file = items.filter(|item| item.file_id == self.file_id);
-                    found = of_file.next().map(|item| item.checksum_value.clone());
+                    let mut items = checksums.page.items.iter();
+                    if let Some(item) = items.find(|item| item.file_id == self.file_id) {
+                        found = Told::Checksum(item.checksum_value.clone());
+                    }
                 }
                 Ok(())
             })
             .await?;
         if is_absent(&outcome) {
-            return Ok(None);
+            return Ok(Told::Absent);
+        }
+        if checksum_type != self.default && is_refused(&outcome) {
+            return Ok(Told::Nothing);
         }
         conclude(&outcome, self.json).map(|()| found)
     }
@@ -147,6 +178,12 @@ impl Rehearsal {
             _ => Ok(()),
         }
     }
+}
+
+/// The pillar has answered that it does not do this; one that takes no part has not failed.
+fn is_refused(outcome: &Outcome) -> bool {
+    let mut failures = outcome.failures.iter();
+    !outcome.complete && failures.all(|failure| failure.code.is_some())
 }
 
 fn is_absent(outcome: &Outcome) -> bool {

@@ -1,12 +1,12 @@
 //! `pillarbox replace-file`.
 
-use pillarbox_client::{
-    ComponentResult, Outcome, ReplaceFile, Replaced, Source,
-    digests::{of_file, plain_spec},
-};
+mod comparison;
+
+use pillarbox_client::{ComponentResult, Outcome, ReplaceFile, Replaced};
 use pillarbox_exchange::ExchangeClient;
 use pillarbox_messages::{ChecksumData, CollectionId, ComponentId, FileId, ResponseCode};
 
+use self::comparison::{Comparison, New};
 use super::{
     new_file,
     rehearsal::{Rehearsal, Would},
@@ -25,22 +25,20 @@ pub(super) async fn run(args: ReplaceFileArgs) -> Result<(), Failure> {
     let request = request(&args, &setup)?;
     request.validate(&setup.repository).map_err(not_started)?;
     new_file::check_source(&request.source, &setup)?;
-    if !args.dry_run {
-        new_file::compare("-r", &request.source, request.checksum.as_ref()).await?;
-    }
+    new_file::compare("-r", &request.source, request.checksum.as_ref()).await?;
     let exchange = setup.exchange()?;
-    let json = args.collection.client.json;
-    let rehearsal = args.dry_run.then(|| Rehearsal {
+    let rehearsal = Rehearsal {
         collection: request.collection.clone(),
         file_id: request.file_id.clone(),
         pillar: request.pillar.clone(),
         default: setup.repository.default_checksum,
-        json,
-    });
+        json: args.collection.client.json,
+    };
     let mut session = setup.connect().await?;
-    let result = match rehearsal {
-        Some(rehearsal) => rehearse(&rehearsal, request, &exchange, &mut session).await,
-        None => replace(request, &exchange, &mut session, json).await,
+    let result = if args.dry_run {
+        rehearse(&rehearsal, request, &exchange, &mut session).await
+    } else {
+        replace(&rehearsal, request, &exchange, &mut session).await
     };
     session.close().await;
     result?;
@@ -49,11 +47,12 @@ pub(super) async fn run(args: ReplaceFileArgs) -> Result<(), Failure> {
 }
 
 async fn replace(
+    rehearsal: &Rehearsal,
     mut request: ReplaceFile,
     exchange: &ExchangeClient,
     session: &mut Session,
-    json: bool,
 ) -> Result<(), Failure> {
+    let json = rehearsal.json;
     new_file::look_at(&mut request.source, exchange, session).await?;
     let asked = request.request_checksum.clone();
     let file_id = request.file_id.clone();
@@ -61,9 +60,12 @@ async fn replace(
     let outcome = session
         .transfer(
             &format!("replacing {file_id}"),
-            client.replace_file(request),
+            client.replace_file(request.clone()),
         )
         .await?;
+    if is_not_meant(&outcome) && is_there(rehearsal, &request, session).await {
+        return tell_already_there(rehearsal);
+    }
     if json {
         print_done(&lines(&outcome, &file_id))?;
     } else if asked.is_some() {
@@ -75,13 +77,49 @@ async fn replace(
     }
     conclude(&outcome, json)?;
     for (pillar, replaced) in replacements(&outcome) {
-        say(&if replaced.already_there {
-            format!("{pillar} had the new {file_id} already")
-        } else {
-            format!("{file_id} replaced at {pillar}")
+        say(&match replaced.already_there {
+            Some(true) => already_there(pillar, &file_id),
+            Some(false) => format!("{file_id} replaced at {pillar}"),
+            None => format!("{pillar} has the new {file_id}"),
         });
     }
     Ok(())
+}
+
+/// The pillar has refused because its file is not the given old one.
+fn is_not_meant(outcome: &Outcome) -> bool {
+    let code = Some(ResponseCode::ExistingFileChecksumFailure);
+    outcome.failures.iter().any(|failure| failure.code == code)
+}
+
+/// Whether a pillar that refuses has the new file already, which those of other makes do not look for.
+async fn is_there(rehearsal: &Rehearsal, request: &ReplaceFile, session: &mut Session) -> bool {
+    let compared = async {
+        let new = New::of(request, rehearsal.default, session).await?;
+        Comparison::of(rehearsal, None, &new, session).await
+    };
+    // Whatever keeps this from being known, the refusal is what is told.
+    matches!(compared.await, Ok(Some(Comparison { is_new: true, .. })))
+}
+
+fn tell_already_there(rehearsal: &Rehearsal) -> Result<(), Failure> {
+    let (file_id, pillar) = (&rehearsal.file_id, &rehearsal.pillar);
+    if rehearsal.json {
+        print_done(&json::line(&Line {
+            file_id: file_id.as_str(),
+            pillar: pillar.as_str(),
+            already_there: Some(true),
+            checksum_type: None,
+            replaced_checksum: None,
+            checksum: None,
+        }))?;
+    }
+    say(&already_there(pillar, file_id));
+    Ok(())
+}
+
+fn already_there(pillar: &ComponentId, file_id: &FileId) -> String {
+    format!("{pillar} had the new {file_id} already")
 }
 
 async fn rehearse(
@@ -91,28 +129,19 @@ async fn rehearse(
     session: &mut Session,
 ) -> Result<(), Failure> {
     new_file::look_at(&mut request.source, exchange, session).await?;
-    let Some(existing) = rehearsal.existing(session).await? else {
+    let new = New::of(&request, rehearsal.default, session).await?;
+    let old = request.existing_checksum.as_ref();
+    let old_value = old.map(|old| &old.checksum_value);
+    let Some(found) = Comparison::of(rehearsal, old_value, &new, session).await? else {
         let why = format!("it has no {}; store it with put-file", request.file_id);
         return Err(rehearsal.refused(ResponseCode::FileNotFoundFailure, &why));
     };
-    let given = request.checksum.as_ref().map(|given| &given.checksum_value);
-    let new = match &request.source {
-        Source::Address { .. } => given.cloned(),
-        Source::Path(path) => {
-            let spec = plain_spec(rehearsal.default);
-            let read = session.unless_stopped(of_file(path, &spec)).await?;
-            Some(read.map_err(Failure::operation)?)
-        }
-    };
-    if new.as_ref() == Some(&existing) {
-        return rehearsal.tell(Would::Nothing, Some(&existing));
+    let existing = &found.existing;
+    if found.is_new {
+        return rehearsal.tell(Would::Nothing, Some(existing));
     }
-    if let Some((given, new)) = given.zip(new.as_ref()).filter(|(given, new)| given != new) {
-        let why = format!("the new file has the checksum {new}, not {given} (-r)");
-        return Err(rehearsal.refused(ResponseCode::NewFileChecksumFailure, &why));
-    }
-    rehearsal.compare(&existing, request.existing_checksum.as_ref())?;
-    rehearsal.tell(Would::Replace, Some(&existing))
+    rehearsal.compare(existing, old)?;
+    rehearsal.tell(Would::Replace, Some(existing))
 }
 
 fn request(args: &ReplaceFileArgs, setup: &ClientSetup) -> Result<ReplaceFile, Failure> {
@@ -168,7 +197,7 @@ fn table(outcome: &Outcome) -> String {
 struct Line<'a> {
     file_id: &'a str,
     pillar: &'a str,
-    already_there: bool,
+    already_there: Option<bool>,
     checksum_type: Option<&'a str>,
     replaced_checksum: Option<String>,
     checksum: Option<String>,

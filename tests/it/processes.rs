@@ -10,6 +10,7 @@ mod json;
 mod order;
 mod parts;
 mod pipes;
+mod replacing;
 mod reports;
 mod stopping;
 mod terminal;

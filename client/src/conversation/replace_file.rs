@@ -12,7 +12,10 @@ use super::{
     procedure::{Completion, Failing, Procedure, Refusal},
     put_file::{ALREADY_THERE, ANOTHER_STORED},
 };
-use crate::event::{ComponentResult, Replaced};
+use crate::{
+    digests::same_spec,
+    event::{ComponentResult, Replaced},
+};
 
 /// A replacement and where it stands.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -36,6 +39,19 @@ pub struct ReplaceFileProcedure {
 impl ReplaceFileProcedure {
     fn answerable(&self, asked: Option<&ChecksumSpec>) -> Option<ChecksumSpec> {
         self.new.answerable(asked, self.checksum_pillar)
+    }
+
+    /// The checksums of the old and of the new file that the pillar is asked for, of one kind unless the caller wants
+    /// two: where they are equal, there was nothing to replace, which a final response does not tell otherwise.
+    fn asked(&self) -> (ChecksumSpec, ChecksumSpec) {
+        let existing = self.answerable(self.request_existing_checksum.as_ref());
+        let new = self.answerable(self.request_checksum.as_ref());
+        let one = || self.new.default_spec.clone();
+        match (existing, new) {
+            (None, None) => (one(), one()),
+            (Some(one), None) | (None, Some(one)) => (one.clone(), one),
+            (Some(existing), Some(new)) => (existing, new),
+        }
     }
 }
 
@@ -87,18 +103,18 @@ impl Procedure for ReplaceFileProcedure {
     }
 
     fn request(&self, header: Header, contributor: &ComponentId) -> Message {
+        let (existing, new) = self.asked();
         ReplaceFileRequest {
             header,
             audit_trail_information: self.audit_trail_information.clone(),
             pillar_id: Some(contributor.clone()),
             file_id: self.file.clone(),
             checksum_data_for_existing_file: self.existing_checksum.clone(),
-            checksum_request_for_existing_file: self
-                .answerable(self.request_existing_checksum.as_ref()),
+            checksum_request_for_existing_file: Some(existing),
             file_address: self.new.address.clone(),
             file_size: self.new.size,
             checksum_data_for_new_file: self.new.checksum.clone(),
-            checksum_request_for_new_file: self.answerable(self.request_checksum.as_ref()),
+            checksum_request_for_new_file: Some(new),
         }
         .into()
     }
@@ -107,14 +123,17 @@ impl Procedure for ReplaceFileProcedure {
         let Message::ReplaceFileFinalResponse(response) = response else {
             return Completion::Stale;
         };
-        let checksum = response.checksum_data_for_new_file.as_ref();
-        if self.new.compare(checksum) == Existing::Different {
+        let existing = response.checksum_data_for_existing_file;
+        let new = response.checksum_data_for_new_file;
+        if self.new.compare(new.as_ref()) == Existing::Different {
             return Completion::Unusable(ANOTHER_STORED.to_owned());
         }
+        let already_there = are_equal(existing.as_ref(), new.as_ref());
+        let wanted = |asked: Option<&ChecksumSpec>| self.answerable(asked).is_some();
         Completion::Done(ComponentResult::Replaced(Replaced {
-            existing: response.checksum_data_for_existing_file,
-            new: response.checksum_data_for_new_file,
-            already_there: false,
+            existing: existing.filter(|_| wanted(self.request_existing_checksum.as_ref())),
+            new: new.filter(|_| wanted(self.request_checksum.as_ref())),
+            already_there,
         }))
     }
 
@@ -136,11 +155,18 @@ impl Procedure for ReplaceFileProcedure {
                 let result = ComponentResult::Replaced(Replaced {
                     existing: None,
                     new: Some(existing),
-                    already_there: true,
+                    already_there: Some(true),
                 });
                 Failing::Complete(result, ALREADY_THERE.to_owned())
             }
             Existing::Different | Existing::Unknown => Failing::Failed,
         }
     }
+}
+
+/// Whether two checksums are of the same bytes; none if they are not of one kind.
+fn are_equal(one: Option<&ChecksumData>, other: Option<&ChecksumData>) -> Option<bool> {
+    let (one, other) = one.zip(other)?;
+    let comparable = same_spec(&one.checksum_spec, &other.checksum_spec);
+    comparable.then(|| one.checksum_value == other.checksum_value)
 }

@@ -36,7 +36,7 @@ fn needless(outcome: &Outcome) -> bool {
     assert!(outcome.complete, "{outcome:?}");
     match &outcome.results[0].result {
         ComponentResult::Deleted(deleted) => deleted.already_absent,
-        ComponentResult::Replaced(replaced) => replaced.already_there,
+        ComponentResult::Replaced(replaced) => replaced.already_there.unwrap(),
         other => panic!("{other:?}"),
     }
 }
@@ -57,6 +57,11 @@ async fn a_file_is_replaced_at_one_pillar_and_again_is_as_well() {
         assert_eq!(&north.file("hello.txt").unwrap()[..], NEW);
         assert_eq!(site.offers(), 0, "the offer is removed");
     }
+    // A pillar that does it again, since the file is the one that was given.
+    let request = replace(path, NEW);
+    let outcome = client.replace_file(request).await.unwrap().outcome().await;
+    assert!(needless(&outcome));
+    assert_eq!(north.count("ReplaceFileRequest"), 3);
     assert_eq!(&south.file("hello.txt").unwrap()[..], OLD);
     assert_eq!(south.count("ReplaceFileRequest"), 0);
 }

@@ -167,10 +167,6 @@ fn a_dry_run_says_what_would_be_done_and_changes_nothing() {
     for (subcommand, more) in [
         ("delete-file", &["-C", WRONG_MD5][..]),
         ("replace-file", &["-f", "new.txt", "-C", WRONG_MD5]),
-        (
-            "replace-file",
-            &["-f", "new.txt", "-C", OLD_MD5, "-r", WRONG_MD5],
-        ),
     ] {
         let line = fail_with_one_line(&run(subcommand, more), 255);
         assert!(line.contains("north would refuse"), "{line}");

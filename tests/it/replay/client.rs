@@ -51,8 +51,11 @@ fn our_commands_end_as_recorded() {
 fn play(stage: &mut Stage, capture: &Capture, checksums: &Capture, run: &Run) -> Vec<String> {
     stage.forget();
     let arguments = with_our_addresses(stage, &run.arguments);
-    // Where answers are missing, or all are, the command waits for them in vain.
-    let patient = !capture.name.starts_with("pillar-down") && !capture.messages.is_empty();
+    // Where answers are missing, or all are, the command waits for them in vain; as where it asks more than the
+    // recorded one.
+    let patient = !capture.name.starts_with("pillar-down")
+        && !capture.messages.is_empty()
+        && capture.name != "replace-wrong-checksum";
     let mut client = stage.start(&arguments, patient);
     let mut requests = Vec::new();
     for message in &capture.messages {

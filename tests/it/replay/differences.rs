@@ -272,6 +272,20 @@ pub(crate) const OF_CLIENT: &[Difference] = &[
         line: "client +GetChecksumsRequest",
         reason: "the same",
     },
+    Difference {
+        in_conversations: &[
+            "replace-checksum",
+            "replace-file1",
+            "replace-wrong-checksum",
+        ],
+        line: "client ReplaceFileRequest +ChecksumRequestFor*",
+        reason: "equal checksums of the old and the new file tell that there was nothing to replace",
+    },
+    Difference {
+        in_conversations: &["replace-wrong-checksum"],
+        line: "client +IdentifyPillarsForGetChecksumsRequest",
+        reason: "a pillar that refuses may have the new file already, from an attempt whose end nobody heard of",
+    },
 ];
 
 const fn anywhere(line: &'static str, reason: &'static str) -> Difference {

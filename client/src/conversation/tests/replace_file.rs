@@ -122,9 +122,61 @@ fn a_file_is_replaced() {
     let expected = Replaced {
         existing: Some(md5(OTHERS)),
         new: Some(md5(OURS)),
-        already_there: false,
+        already_there: Some(false),
     };
     assert_eq!(replaced(&bench), expected);
+}
+
+/// A pillar may answer that it has replaced a file by the same; its checksums tell.
+#[test]
+fn a_file_that_was_the_new_one_already_is_told_so() {
+    let sha1 = || plain_spec(ChecksumType::Sha1);
+    let md5_spec = || plain_spec(ChecksumType::Md5);
+    // Old and new checksum: what the caller wants, what the pillar is asked for and tells, and what comes of it.
+    let cases = [
+        (None, None, md5_spec(), md5_spec(), Some(true)),
+        (Some(sha1()), None, sha1(), sha1(), Some(true)),
+        (None, Some(sha1()), sha1(), sha1(), Some(true)),
+        (Some(sha1()), Some(sha1()), sha1(), sha1(), Some(true)),
+        (Some(sha1()), Some(md5_spec()), sha1(), md5_spec(), None),
+    ];
+    for (old, new, asked_old, asked_new, already_there) in cases {
+        let procedure = ReplaceFileProcedure {
+            request_existing_checksum: old.clone(),
+            request_checksum: new.clone(),
+            ..replace_procedure()
+        };
+        let mut bench = Bench::new(context(&["north"], Some("hello.txt")), procedure);
+        bench.hear(replace_identify("north", POSITIVE));
+        bench.step(Input::OfferReady);
+        let Message::ReplaceFileRequest(request) = &bench.sent[1] else {
+            panic!();
+        };
+        let asked = (
+            request.checksum_request_for_existing_file.clone(),
+            request.checksum_request_for_new_file.clone(),
+        );
+        assert_eq!(asked, (Some(asked_old.clone()), Some(asked_new.clone())));
+        let mut answer = replace_final("north", COMPLETED);
+        let told = (checksum(asked_old, OURS), checksum(asked_new, OURS));
+        answer.checksum_data_for_existing_file = Some(told.0.clone());
+        answer.checksum_data_for_new_file = Some(told.1.clone());
+        bench.hear(answer);
+        let expected = Replaced {
+            existing: old.map(|_| told.0),
+            new: new.map(|_| told.1),
+            already_there,
+        };
+        assert_eq!(replaced(&bench), expected);
+    }
+    // One that does not tell them is not believed to have replaced anything, nor not to have.
+    let mut bench = replace();
+    bench.hear(replace_identify("north", POSITIVE));
+    bench.step(Input::OfferReady);
+    let mut answer = replace_final("north", COMPLETED);
+    answer.checksum_data_for_existing_file = None;
+    bench.hear(answer);
+    assert_eq!(replaced(&bench).already_there, None);
 }
 
 #[test]
@@ -170,7 +222,7 @@ fn a_pillar_that_has_the_new_file_already_counts_as_done() {
         bench.hear(refusal);
         assert_eq!(bench.removed, 1);
         if done {
-            assert!(replaced(&bench).already_there);
+            assert_eq!(replaced(&bench).already_there, Some(true));
             assert_eq!(bench.trace()[4..], ["COMPONENT_COMPLETE north", "COMPLETE"]);
         } else {
             assert_eq!(bench.last(), "FAILED", "{existing:?}");
@@ -222,8 +274,13 @@ fn a_checksum_pillar_is_asked_for_the_default_checksum_only() {
         let Message::ReplaceFileRequest(request) = &bench.sent[1] else {
             panic!();
         };
+        let asked = match checksum_pillar {
+            true => ChecksumType::Md5,
+            false => ChecksumType::Sha1,
+        };
         let existing = request.checksum_request_for_existing_file.as_ref();
-        assert_eq!(existing.is_some(), !checksum_pillar);
-        assert!(request.checksum_request_for_new_file.is_some());
+        assert_eq!(existing, Some(&plain_spec(asked)));
+        let new = request.checksum_request_for_new_file.as_ref();
+        assert_eq!(new, Some(&plain_spec(ChecksumType::Md5)));
     }
 }

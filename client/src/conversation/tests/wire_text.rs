@@ -246,10 +246,12 @@ fn delete_file() {
     );
 }
 
-/// With one difference, which is meant: the identification tells the size, so that a full pillar can refuse then.
+/// With two differences, which are meant: the identification tells the size, so that a full pillar can refuse then; and
+/// checksums are asked for though nobody wants to see them, which tell whether the file was the new one already.
 #[test]
 fn replace_file() {
     const CORRELATION: &str = "d5e6f708-4e5f-4061-8273-849506172839";
+    const MD5: &str = "<ChecksumType>MD5</ChecksumType>";
     let procedure = ReplaceFileProcedure {
         new: NewFile {
             address: ADDRESS.to_owned(),
@@ -280,7 +282,9 @@ fn replace_file() {
     );
     let body = format!(
         "<PillarID>east-pillar</PillarID><FileID>hello.txt</FileID>{EXISTING}\
-         <FileAddress>{ADDRESS}</FileAddress><FileSize>20</FileSize>{new}"
+         <ChecksumRequestForExistingFile>{MD5}</ChecksumRequestForExistingFile>\
+         <FileAddress>{ADDRESS}</FileAddress><FileSize>20</FileSize>{new}\
+         <ChecksumRequestForNewFile>{MD5}</ChecksumRequestForNewFile>"
     );
     let at = "reading-room-east-pillar-contributor";
     assert_eq!(

@@ -43,12 +43,16 @@ pub(super) const ROWS: &[Row] = &[
     )
     .asking("DeleteFileRequest sums -ChecksumRequestForExistingFile"),
     row(
-        "a replace at a checksum pillar: not asked for another checksum than the default",
+        "a replace at a checksum pillar: asked for the default checksum, which tells whether anything is replaced",
         "ReplaceFile sums request=SHA1",
         "identify sums POSITIVE spec=MD5",
         "COMPONENT_IDENTIFIED sums; IDENTIFICATION_COMPLETE [sums]; REQUEST_SENT [sums]",
     )
-    .asking("ReplaceFileRequest sums -ChecksumRequestForExistingFile -ChecksumRequestForNewFile"),
+    .asking(
+        "ReplaceFileRequest sums \
+         +ChecksumRequestForExistingFile=<ChecksumType>MD5</ChecksumType> \
+         +ChecksumRequestForNewFile=<ChecksumType>MD5</ChecksumType>",
+    ),
     row(
         "REQUEST_NOT_SUPPORTED: answered, no event, no failure",
         "GetChecksums north sums",
