@@ -127,17 +127,50 @@ impl Client {
         cargo: Cargo,
         changes: bool,
     ) -> Result<Running, ClientError> {
-        let (conversation, arriving) =
-            Box::pin(self.begin(procedure, terms, file, changes)).await?;
-        let keeping = match self.keep(&conversation, changes, &cargo).await {
-            Ok(keeping) => keeping,
-            Err(error) => {
-                let correlation = conversation.context().correlation.clone();
-                self.shared.mediator.deregister(correlation).await;
-                return Err(error);
+        let client = self.clone();
+        let (mut tell, told) = oneshot::channel();
+        // In a task of its own: a caller that goes away must not leave an entry in the journal.
+        self.shared.conversations.spawn(async move {
+            let begun = tokio::select! {
+                begun = client.begin(procedure, terms, file, changes) => begun,
+                () = client.shared.cancel.cancelled() => Err(ClientError::Closed),
+                () = tell.closed() => return,
+            };
+            let started = match begun {
+                Ok(begun) => client.start_kept(begun, cargo, changes, &tell).await,
+                Err(error) => Err(error),
+            };
+            if let Err(Ok(running)) = tell.send(started) {
+                running.cancel();
+                running.outcome().await;
             }
-        };
-        Ok(self.launch(conversation, cargo, keeping, Beginning::New, arriving))
+        });
+        told.await.unwrap_or(Err(ClientError::Closed))
+    }
+
+    /// Writes a conversation down, if that is done at all, and starts it if somebody still waits for that.
+    async fn start_kept<P: Procedure>(
+        &self,
+        (conversation, arriving): Begun<P>,
+        cargo: Cargo,
+        changes: bool,
+        waiting: &oneshot::Sender<Result<Running, ClientError>>,
+    ) -> Result<Running, ClientError> {
+        let correlation = conversation.context().correlation.clone();
+        match self.keep(&conversation, changes, &cargo).await {
+            Ok(keeping) if waiting.is_closed() => {
+                if let Some(keeping) = keeping {
+                    keeping.slot.remove();
+                }
+                self.shared.mediator.deregister(correlation).await;
+                Err(ClientError::Closed)
+            }
+            Ok(keeping) => Ok(self.launch(conversation, cargo, keeping, Beginning::New, arriving)),
+            Err(error) => {
+                self.shared.mediator.deregister(correlation).await;
+                Err(error)
+            }
+        }
     }
 
     /// Starts a conversation that serves another one, and of which nothing is kept.
@@ -147,7 +180,7 @@ impl Client {
         terms: Terms,
         file: Option<FileId>,
     ) -> Result<Running, ClientError> {
-        let (conversation, arriving) = Box::pin(self.begin(procedure, terms, file, false)).await?;
+        let (conversation, arriving) = self.begin(procedure, terms, file, false).await?;
         Ok(self.launch(conversation, Cargo::Nothing, None, Beginning::New, arriving))
     }
 
@@ -158,7 +191,7 @@ impl Client {
         terms: Terms,
         file: Option<FileId>,
         changes: bool,
-    ) -> Result<(Conversation<P>, mpsc::Receiver<Arrived>), ClientError> {
+    ) -> Result<Begun<P>, ClientError> {
         if self.shared.cancel.is_cancelled() {
             return Err(ClientError::Closed);
         }
@@ -274,6 +307,9 @@ impl Client {
         found
     }
 }
+
+/// A conversation that is put through, and where its messages come out.
+type Begun<P> = (Conversation<P>, mpsc::Receiver<Arrived>);
 
 /// How long a conversation lets others take.
 fn timeouts_of(context: &Context) -> Timeouts {

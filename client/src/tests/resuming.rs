@@ -13,10 +13,11 @@ use tokio::time::timeout;
 use super::{
     operations::until,
     site::{PLENTY, Site},
-    stand_in::Temper,
+    stand_in::{Temper, md5},
 };
 use crate::{
-    Client, ClientError, ClientOptions, Event, EventKind, GetFileIds, Journal, Resuming,
+    Client, ClientError, ClientOptions, DeleteFile, Event, EventKind, GetFileIds, Journal,
+    Resuming,
     conversation::{Context, Conversation, Input, Procedure, delete_file::DeleteFileProcedure},
     digests::plain_spec,
     journal::{Entry, KeptCargo, State},
@@ -316,5 +317,50 @@ async fn ends_that_nobody_looked_at_are_told_by_the_next_process() {
     }
     let life = Life::begin(&site);
     tell_both(life.client.resume().await.unwrap()).await;
+    assert_eq!(names(&site), NOTHING);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_that_is_given_up_leaves_no_entry() {
+    let site = Site::start().await;
+    let life = Life::begin(&site);
+    let mut given_up = 0;
+    for number in 0..200_u64 {
+        let file = format!("f{number}").as_str().into();
+        let mut delete = DeleteFile::new("books".into(), file, "north".into());
+        delete.existing_checksum = Some(md5(b""));
+        let start = life.client.delete_file(delete);
+        match timeout(Duration::from_micros(20 * number), start).await {
+            Ok(running) => {
+                let running = running.unwrap();
+                running.cancel();
+                assert!(!running.outcome().await.complete);
+            }
+            Err(_) => given_up += 1,
+        }
+    }
+    assert!(given_up > 0);
+    life.end(&site).await;
+    assert_eq!(names(&site), NOTHING);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_without_a_bus_ends_when_it_is_given_up_or_the_client_is_closed() {
+    let site = Site::start().await;
+    let nowhere = StompOptions::new("127.0.0.1:1");
+    let options = ConnectOptions {
+        client_id: CLIENT.to_owned(),
+    };
+    let life = Life::on(&site, Bus::stomp(nowhere, options));
+    let list = || life.client.get_file_ids(GetFileIds::new("books".into()));
+    assert!(timeout(Duration::from_millis(100), list()).await.is_err());
+    let waiting = list();
+    let closing = async {
+        tokio::task::yield_now().await;
+        timeout(PLENTY, life.client.close()).await.unwrap();
+    };
+    let (started, ()) = tokio::join!(waiting, closing);
+    assert!(matches!(started, Err(ClientError::Closed)), "{started:?}");
+    life.end(&site).await;
     assert_eq!(names(&site), NOTHING);
 }
