@@ -140,12 +140,10 @@ impl Client {
                 Ok(begun) => client.start_kept(begun, cargo, changes, &tell).await,
                 Err(error) => Err(error),
             };
-            if let Err(Ok(running)) = tell.send(started) {
-                running.cancel();
-                running.outcome().await;
-            }
+            let _ = tell.send(started);
         });
-        told.await.unwrap_or(Err(ClientError::Closed))
+        let started = told.await.unwrap_or(Err(ClientError::Closed));
+        started?.claim().ok_or(ClientError::Closed)
     }
 
     /// Writes a conversation down, if that is done at all, and starts it if somebody still waits for that.
@@ -154,8 +152,8 @@ impl Client {
         (conversation, arriving): Begun<P>,
         cargo: Cargo,
         changes: bool,
-        waiting: &oneshot::Sender<Result<Running, ClientError>>,
-    ) -> Result<Running, ClientError> {
+        waiting: &oneshot::Sender<Result<Unclaimed, ClientError>>,
+    ) -> Result<Unclaimed, ClientError> {
         let correlation = conversation.context().correlation.clone();
         match self.keep(&conversation, changes, &cargo).await {
             Ok(keeping) if waiting.is_closed() => {
@@ -165,7 +163,10 @@ impl Client {
                 self.shared.mediator.deregister(correlation).await;
                 Err(ClientError::Closed)
             }
-            Ok(keeping) => Ok(self.launch(conversation, cargo, keeping, Beginning::New, arriving)),
+            Ok(keeping) => {
+                let running = self.launch(conversation, cargo, keeping, Beginning::New, arriving);
+                Ok(Unclaimed(Some(running)))
+            }
             Err(error) => {
                 self.shared.mediator.deregister(correlation).await;
                 Err(error)
@@ -244,6 +245,7 @@ impl Client {
         let context = conversation.context();
         let correlation = context.correlation.clone();
         let cancel = self.shared.cancel.child_token();
+        let unclaimed = CancellationToken::new();
         let (sender, events) = mpsc::channel(EVENTS_WAITING);
         let (end, ended) = oneshot::channel();
         let span = info_span!(
@@ -261,6 +263,7 @@ impl Client {
             exchange: self.shared.exchange.clone(),
             mediator: self.shared.mediator.clone(),
             cancel: cancel.clone(),
+            unclaimed: unclaimed.clone(),
             acknowledges: self.shared.named,
             timeouts: timeouts_of(context),
             meter: meter.clone(),
@@ -274,6 +277,7 @@ impl Client {
             events,
             ended,
             cancel,
+            unclaimed,
             meter,
         }
     }
@@ -310,6 +314,25 @@ impl Client {
 
 /// A conversation that is put through, and where its messages come out.
 type Begun<P> = (Conversation<P>, mpsc::Receiver<Arrived>);
+
+/// An operation on its way to who started it. Dropped, it ends and is forgotten.
+#[derive(Debug)]
+struct Unclaimed(Option<Running>);
+
+impl Unclaimed {
+    fn claim(mut self) -> Option<Running> {
+        self.0.take()
+    }
+}
+
+impl Drop for Unclaimed {
+    fn drop(&mut self) {
+        if let Some(running) = &self.0 {
+            running.unclaimed.cancel();
+            running.cancel();
+        }
+    }
+}
 
 /// How long a conversation lets others take.
 fn timeouts_of(context: &Context) -> Timeouts {

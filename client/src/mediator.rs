@@ -1,14 +1,18 @@
 //! The mediator: one task per client that hears answers and hands each to its conversation.
 //!
 //! It owns the map from correlation id to conversation and the subscriptions, one per destination that answers come
-//! to. A conversation that does not keep up loses messages rather than holding up the others.
+//! to. A conversation that does not keep up loses messages rather than holding up the others: first those that only
+//! say that somebody is at work.
+
+mod listening;
+mod room;
 
 use std::collections::BTreeMap;
 
-use pillarbox_bus::{AckMode, BusError, Delivery, SubscribeRequest, Subscription};
-use pillarbox_component::{Component, Received, Refusal, Rejection};
+use pillarbox_bus::{AckMode, BusError, SubscribeRequest};
+use pillarbox_component::{Component, Received, Rejection};
 use pillarbox_messages::{
-    CollectionId, ComponentId, CorrelationId, Destination, DestinationKind, FileId,
+    CollectionId, ComponentId, CorrelationId, Destination, DestinationKind, FileId, MessageKind,
 };
 use tokio::{
     sync::{mpsc, oneshot},
@@ -16,6 +20,8 @@ use tokio::{
 };
 use tracing::{debug, warn};
 
+pub(crate) use self::room::Receipt;
+use self::{listening::listen, room::Room};
 use crate::{conversation::Context, error::ClientError, journal::Journal};
 
 /// How many messages may wait for one conversation.
@@ -24,8 +30,7 @@ const INBOX_MESSAGES: usize = 256;
 const MEDIATOR_MESSAGES: usize = 64;
 /// How many commands may wait for the mediator.
 const MEDIATOR_COMMANDS: usize = 16;
-/// How many deliveries a subscription may have under way: more than may wait for one conversation, so that one that
-/// does not keep up can't hold up the others.
+/// How many deliveries a subscription may have under way: more than may wait for conversations.
 const PREFETCH: u32 = 512;
 /// How many messages for conversations that are yet to be resumed stay on the bus meanwhile: fewer than may be under
 /// way. Who sent one that does not is asked again.
@@ -37,7 +42,7 @@ pub(crate) struct Arrived {
     /// The message, or why it can't be read.
     pub(crate) content: Result<Received, Box<Rejection>>,
     /// To be acknowledged when the conversation has taken the message.
-    pub(crate) delivery: Delivery,
+    pub(crate) receipt: Receipt,
 }
 
 /// What a conversation asks to be put through.
@@ -102,6 +107,7 @@ impl Mediator {
             named,
             journal,
             held_back: Vec::new(),
+            room: Room::default(),
             heard,
             routes: BTreeMap::new(),
             subscriptions: BTreeMap::new(),
@@ -173,6 +179,7 @@ struct Task {
     /// What has come for conversations that another process has left and nobody has taken up yet. It stays on the
     /// bus until somebody does.
     held_back: Vec<Arrived>,
+    room: Room,
     heard: mpsc::Sender<Heard>,
     routes: BTreeMap<CorrelationId, Registration>,
     subscriptions: BTreeMap<Destination, State>,
@@ -299,19 +306,36 @@ impl Task {
         }
     }
 
-    fn route(&mut self, arrived: Arrived) {
+    fn route(&mut self, mut arrived: Arrived) {
         let Some(correlation) = arrived.correlation().cloned() else {
-            return self.acknowledge(arrived.delivery);
+            return self.acknowledge(arrived.receipt);
         };
         let from = arrived.from().unwrap_or_default().to_owned();
         let Some(route) = self.routes.get(&correlation) else {
             return self.unclaimed(&correlation, arrived);
         };
+        // Without a name, everything has been acknowledged already.
+        if self.named {
+            let waiting = route.inbox.max_capacity() - route.inbox.capacity();
+            let held = self.held_back.len();
+            if !route.inbox.is_closed()
+                && !self.room.has_place(waiting, held, arrived.is_progress())
+            {
+                let kind = if arrived.is_progress() {
+                    "progress"
+                } else {
+                    "answers"
+                };
+                debug!(%correlation, from, kind, waiting, "a message that a conversation does not get to");
+                return self.acknowledge(arrived.receipt);
+            }
+            self.room.take(&mut arrived.receipt);
+        }
         match route.inbox.try_send(arrived) {
             Ok(()) => {}
             Err(mpsc::error::TrySendError::Full(arrived)) => {
                 warn!(%correlation, from, "too many messages for one conversation, one is dropped");
-                self.acknowledge(arrived.delivery);
+                self.acknowledge(arrived.receipt);
             }
             Err(mpsc::error::TrySendError::Closed(arrived)) => {
                 self.forget(&correlation);
@@ -330,12 +354,12 @@ impl Task {
             return self.held_back.push(arrived);
         }
         debug!(%correlation, from, "a message of no conversation of this client");
-        self.acknowledge(arrived.delivery);
+        self.acknowledge(arrived.receipt);
     }
 
-    fn acknowledge(&mut self, delivery: Delivery) {
+    fn acknowledge(&mut self, receipt: Receipt) {
         if self.named {
-            self.listeners.spawn(acknowledge(delivery));
+            self.listeners.spawn(receipt.acknowledge());
         }
     }
 
@@ -354,68 +378,13 @@ impl Task {
     }
 }
 
-/// Acknowledges a message; one that comes again instead finds no conversation, or is a repetition there.
-pub(crate) async fn acknowledge(delivery: Delivery) {
-    if let Err(error) = delivery.ack().await {
-        debug!(%error, "a message could not be acknowledged");
-    }
-}
-
-/// Subscribes and passes on what comes.
-async fn listen(component: Component, request: SubscribeRequest, heard: mpsc::Sender<Heard>) {
-    let destination = request.destination.clone();
-    let (result, subscription) = match component.bus().subscribe(request).await {
-        Ok(subscription) => (Ok(()), Some(subscription)),
-        Err(error) => (Err(error), None),
-    };
-    if heard
-        .send(Heard::Subscribed(destination.clone(), result))
-        .await
-        .is_err()
-    {
-        return;
-    }
-    if let Some(subscription) = subscription {
-        pass_on(&component, subscription, &heard).await;
-        let _ = heard.send(Heard::Ended(destination)).await;
-    }
-}
-
-async fn pass_on(
-    component: &Component,
-    mut subscription: Subscription,
-    heard: &mpsc::Sender<Heard>,
-) {
-    while let Some(delivery) = subscription.next().await {
-        let content = match component.receive(&delivery.message) {
-            Ok(received) => Ok(received),
-            Err(Refusal::Rejected(rejection)) => {
-                log_rejection(&rejection);
-                Err(rejection)
-            }
-            Err(Refusal::NotOurs) => {
-                debug!("a request for somebody else");
-                acknowledge(delivery).await;
-                continue;
-            }
-        };
-        let arrived = Box::new(Arrived { content, delivery });
-        if heard.send(Heard::Message(arrived)).await.is_err() {
-            return;
-        }
-    }
-}
-
-/// A client answers nobody and raises no alarms: what it can't read is the sender's fault. It is logged, and told to
-/// the conversation that it names.
-fn log_rejection(rejection: &Rejection) {
-    let from = rejection.from.as_ref().map(|id| id.as_str());
-    let correlation = rejection.correlation_id.as_ref().map(|id| id.as_str());
-    let op = rejection.message_type.as_deref();
-    warn!(correlation, from, op, reason = %rejection.reason, "an unreadable message");
-}
-
 impl Arrived {
+    /// Whether it only says that a contributor is at work.
+    fn is_progress(&self) -> bool {
+        let received = self.content.as_ref().ok();
+        received.is_some_and(|it| it.message.message_type().kind() == MessageKind::ProgressResponse)
+    }
+
     fn correlation(&self) -> Option<&CorrelationId> {
         match &self.content {
             Ok(received) => Some(&received.message.header().correlation_id),

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use pillarbox_messages::{CollectionId, FileId, Operation};
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     cargo::Cargo,
@@ -205,6 +206,7 @@ impl Client {
                 events,
                 ended,
                 cancel: self.shared.cancel.child_token(),
+                unclaimed: CancellationToken::new(),
                 meter: Meter::default(),
             },
         };

@@ -30,6 +30,8 @@ pub struct Running {
     pub(crate) events: mpsc::Receiver<Event>,
     pub(crate) ended: oneshot::Receiver<Ended>,
     pub(crate) cancel: CancellationToken,
+    /// Nobody has ever got this.
+    pub(crate) unclaimed: CancellationToken,
     pub(crate) meter: Meter,
 }
 

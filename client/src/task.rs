@@ -1,47 +1,43 @@
 //! The task that owns one conversation: feeds its machine and does what the machine says.
 
+mod ending;
 mod keeping;
+mod link;
+mod moving;
 mod outbox;
 
 use std::{io, time::Duration};
 
-use pillarbox_bus::{BusError, BusState, Delivery, Outgoing};
+use pillarbox_bus::{BusError, Outgoing};
 use pillarbox_component::Component;
 use pillarbox_exchange::ExchangeClient;
-use pillarbox_messages::{ChecksumData, ChecksumSpec, ComponentId, HexBinary, Message};
+use pillarbox_messages::{ComponentId, Message};
 use pillarbox_settings::Timeouts;
 use tokio::{
-    sync::{mpsc, oneshot, watch},
+    sync::{mpsc, oneshot},
     task::JoinSet,
-    time::{Instant, sleep_until, timeout},
+    time::{Instant, sleep_until},
 };
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, info, warn};
+use tracing::debug;
 
-pub(crate) use self::keeping::Keeping;
-use self::outbox::Outbox;
+pub(crate) use self::{ending::remove_offer, keeping::Keeping};
+use self::{link::Link, outbox::Outbox};
 use crate::{
-    asking::Asking,
     cargo::Cargo,
     client::Client,
-    conversation::{Action, Conversation, Expected, Input, Procedure},
+    conversation::{Action, Conversation, Input, Procedure},
     event::{Event, Outcome},
-    mediator::{Arrived, Mediator, acknowledge},
+    mediator::{Arrived, Mediator, Receipt},
     meter::Meter,
     running::Ended,
-    source,
     terms::millis,
-    transfer::{self, Offered, Place},
 };
 
 /// How many events may wait for the reader.
 pub(crate) const EVENTS_WAITING: usize = 32;
 /// How many more events may pile up before no more messages are read.
 pub(crate) const EVENTS_PILED: usize = 8;
-/// How long cleaning up may take.
-const CLEANUP_TIME: Duration = Duration::from_secs(10);
-/// How long a file is waited for that may yet come to where nobody wants it any more.
-const LATE_DELIVERY: Duration = Duration::from_secs(5);
 
 /// What a conversation's task works with.
 #[derive(Debug)]
@@ -51,6 +47,8 @@ pub(crate) struct Surroundings {
     pub(crate) exchange: ExchangeClient,
     pub(crate) mediator: Mediator,
     pub(crate) cancel: CancellationToken,
+    /// Whether nobody is to be told the end.
+    pub(crate) unclaimed: CancellationToken,
     pub(crate) timeouts: Timeouts,
     /// Whether messages are acknowledged when the machine has taken them.
     pub(crate) acknowledges: bool,
@@ -91,7 +89,7 @@ pub(crate) struct ConversationTask<P> {
     /// Messages that wait to be sent, and whom each is for; none: the identify request.
     unsent: Vec<(Outgoing, Option<ComponentId>)>,
     /// Messages that were taken and wait to be acknowledged.
-    unacknowledged: Vec<Delivery>,
+    unacknowledged: Vec<Receipt>,
     /// Messages on their way to the bus; each step's end with what the machine must know of them, if anything.
     sends: JoinSet<Vec<Input>>,
     /// The file on its way to or from the exchange, and being read for its checksum: one of each at most.
@@ -117,10 +115,8 @@ impl<P: Procedure> ConversationTask<P> {
         events: mpsc::Sender<Event>,
     ) -> Self {
         let started_ms = surroundings.component.clock().now_ms();
-        let mut state = surroundings.component.bus().state();
-        let away = *state.borrow_and_update() != BusState::Connected;
         Self {
-            link: Link { state, away },
+            link: Link::new(surroundings.component.bus()),
             conversation,
             surroundings,
             cargo,
@@ -156,7 +152,12 @@ impl<P: Procedure> ConversationTask<P> {
         self.clean_up(inbox).await;
         if let Some(result) = self.last_event.as_ref().and_then(Outcome::of) {
             self.log(&result);
-            let slot = self.keeping.take().map(|keeping| keeping.slot);
+            let mut slot = self.keeping.take().map(|keeping| keeping.slot);
+            if self.surroundings.unclaimed.is_cancelled()
+                && let Some(slot) = slot.take()
+            {
+                slot.remove();
+            }
             // If nobody waits for it, it stays in the journal.
             let _ = ended.send(Ended {
                 outcome: result,
@@ -213,7 +214,7 @@ impl<P: Procedure> ConversationTask<P> {
                 self.quiet = None;
                 self.step(Input::Reconnected { answers_kept: true });
             }
-            () = connected_again(&mut self.link) => {
+            () = self.link.connected_again() => {
                 let answers_kept = self.surroundings.acknowledges;
                 self.step(Input::Reconnected { answers_kept });
             }
@@ -232,7 +233,7 @@ impl<P: Procedure> ConversationTask<P> {
     }
 
     fn take(&mut self, arrived: Arrived) {
-        let Arrived { content, delivery } = arrived;
+        let Arrived { content, receipt } = arrived;
         let input = match content {
             Ok(received) => {
                 let from = received.message.header().from.as_str();
@@ -252,13 +253,13 @@ impl<P: Procedure> ConversationTask<P> {
         if self.quiet.is_some() {
             self.quiet = Some(Instant::now() + QUIET);
         }
-        self.unacknowledged.push(delivery);
+        self.unacknowledged.push(receipt);
         self.step(input);
     }
 
-    fn acknowledge(&mut self, delivery: Delivery) {
+    fn acknowledge(&mut self, receipt: Receipt) {
         if self.surroundings.acknowledges {
-            self.acknowledgements.spawn(acknowledge(delivery));
+            self.acknowledgements.spawn(receipt.acknowledge());
         }
         while self.acknowledgements.try_join_next().is_some() {}
     }
@@ -306,7 +307,7 @@ impl<P: Procedure> ConversationTask<P> {
     fn release(&mut self, (messages, acknowledgements): (usize, usize)) {
         let messages = self.unsent.drain(..messages).collect();
         self.send_all(messages);
-        let taken: Vec<Delivery> = self.unacknowledged.drain(..acknowledgements).collect();
+        let taken: Vec<Receipt> = self.unacknowledged.drain(..acknowledgements).collect();
         taken.into_iter().for_each(|it| self.acknowledge(it));
     }
 
@@ -401,214 +402,6 @@ impl<P: Procedure> ConversationTask<P> {
         }
         self.outbox.put(event);
     }
-
-    /// Begins to compute the file's checksum, if that is wanted.
-    fn examine(&mut self) {
-        let Cargo::Outbound { file, examine, .. } = &mut self.cargo else {
-            return;
-        };
-        let Some(spec) = examine.take() else { return };
-        let (file, stop) = (file.try_clone(), self.stop.clone());
-        let component = self.surroundings.component.clone();
-        self.transfer.spawn(async move {
-            let examining = source::examine(file, &spec);
-            let examined = stop.run_until_cancelled_owned(examining).await;
-            vec![match examined.unwrap_or_else(|| Err(ENDED.to_owned())) {
-                Ok(value) => examined_as(&component, spec, value),
-                Err(text) => Input::ExamineFailed { text },
-            }]
-        });
-    }
-
-    fn offer(&mut self) {
-        let Cargo::Outbound {
-            file,
-            size,
-            content,
-            address,
-            examine,
-            ..
-        } = &mut self.cargo
-        else {
-            return self.step(Input::OfferReady);
-        };
-        let exchange = self.surroundings.exchange.clone();
-        let component = self.surroundings.component.clone();
-        let spec = examine.take();
-        let (size, address) = (*size, address.clone());
-        let cargo = match content.take() {
-            Some(content) => Ok(Offered::Small(content)),
-            None => file.try_clone().map(Offered::Large),
-        };
-        let stop = self.stop.clone();
-        let meter = self.surroundings.meter.clone();
-        self.transfer.spawn(async move {
-            let offering = transfer::offer(exchange, cargo, size, address, spec.as_ref(), meter);
-            let offered = stop.run_until_cancelled_owned(offering).await;
-            match offered.unwrap_or_else(|| Err(ENDED.to_owned())) {
-                Ok(checksum) => {
-                    let examined = spec.zip(checksum);
-                    let examined = examined.map(|(spec, it)| examined_as(&component, spec, it));
-                    examined.into_iter().chain([Input::OfferReady]).collect()
-                }
-                Err(text) => vec![Input::OfferFailed { text }],
-            }
-        });
-    }
-
-    fn download(&mut self, contributor: ComponentId, expected: Expected) {
-        let Cargo::Inbound { address, target } = &self.cargo else {
-            let text = "there is no target".to_owned();
-            return self.step(Input::DownloadFailed {
-                another_may_help: false,
-                text,
-            });
-        };
-        let exchange = self.surroundings.exchange.clone();
-        let address = address.clone();
-        let context = self.conversation.context();
-        let place = Place::new(target, &context.correlation);
-        let asking = Asking::new(
-            &self.surroundings.client,
-            context,
-            contributor,
-            expected.lacks_checksum(),
-        );
-        let stop = self.stop.clone();
-        let meter = self.surroundings.meter.clone();
-        self.transfer.spawn(async move {
-            let asked_for = stop.run_until_cancelled(asking.ask()).await.flatten();
-            vec![transfer::fetch(exchange, address, place, expected, asked_for, meter, stop).await]
-        });
-    }
-
-    /// Ends what still goes on, and leaves nothing on the exchange, nor a message that nobody acknowledges.
-    async fn clean_up(&mut self, mut inbox: mpsc::Receiver<Arrived>) {
-        self.stop.cancel();
-        self.unsent.clear();
-        self.settle_entry().await;
-        self.sends.shutdown().await;
-        let work = async {
-            while self.transfer.join_next().await.is_some() {}
-            if self.leftover {
-                self.remove_offer(&mut inbox).await;
-            }
-        };
-        if timeout(CLEANUP_TIME, work).await.is_err() {
-            warn!("cleaning up took too long; the file may still lie on the exchange");
-        }
-        // What comes from here on the mediator acknowledges.
-        inbox.close();
-        while let Some(arrived) = inbox.recv().await {
-            self.acknowledge(arrived.delivery);
-        }
-        let acknowledged = async { while self.acknowledgements.join_next().await.is_some() {} };
-        if timeout(CLEANUP_TIME, acknowledged).await.is_err() {
-            warn!("the bus does not take acknowledgements");
-        }
-        let correlation = self.conversation.context().correlation.clone();
-        self.surroundings.mediator.deregister(correlation).await;
-    }
-
-    /// Removes from the exchange what lies there, and sees to it that nothing comes that may yet come.
-    async fn remove_offer(&mut self, inbox: &mut mpsc::Receiver<Arrived>) {
-        let may_come = self.conversation.is_owed();
-        let over = remove_offer(&self.surroundings.exchange, &self.cargo, may_come).await;
-        let complete = self.last_event.as_ref().and_then(Outcome::of);
-        if over || !may_come || !complete.is_some_and(|outcome| outcome.complete) {
-            return;
-        }
-        // This exchange takes a late file: it is waited for, since the pillar is at work as it seems.
-        let stopped = self.surroundings.cancel.clone();
-        let coming = async {
-            while self.conversation.is_owed()
-                && let Some(arrived) = inbox.recv().await
-            {
-                self.take(arrived);
-            }
-        };
-        let waiting = timeout(LATE_DELIVERY, coming);
-        let _ = stopped.run_until_cancelled(waiting).await;
-        remove_offer(&self.surroundings.exchange, &self.cargo, true).await;
-    }
-
-    /// Waits until the end is written down: what follows takes away what it was made from.
-    async fn settle_entry(&mut self) {
-        self.waiting.0 = 0;
-        self.leave();
-        while self.is_writing() {
-            let result = written(&mut self.keeping).await;
-            self.written(result);
-        }
-    }
-
-    fn log(&self, outcome: &Outcome) {
-        let elapsed_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let result = if outcome.complete {
-            "COMPLETE"
-        } else {
-            "FAILED"
-        };
-        info!(
-            result,
-            elapsed_ms,
-            info = outcome.info.as_deref(),
-            "operation finished"
-        );
-    }
-}
-
-/// Removes from the exchange what was laid there for a conversation; if more `may_come`, asks that nothing be taken
-/// there any more, and gives whether the exchange sees to it.
-pub(crate) async fn remove_offer(exchange: &ExchangeClient, cargo: &Cargo, may_come: bool) -> bool {
-    let Some(address) = cargo.address() else {
-        return true;
-    };
-    let removed = if may_come {
-        exchange.end_offer(address).await
-    } else {
-        exchange.delete(address).await.map(|_existed| false)
-    };
-    removed.unwrap_or_else(|error| {
-        warn!(%error, "the file may still lie on the exchange");
-        false
-    })
-}
-
-/// A checksum that was computed just now.
-fn examined_as(component: &Component, spec: ChecksumSpec, value: HexBinary) -> Input {
-    Input::Examined {
-        checksum: ChecksumData {
-            checksum_spec: spec,
-            checksum_value: value,
-            calculation_timestamp: component.timestamp(),
-        },
-    }
-}
-
-const ENDED: &str = "the transfer was ended";
-
-/// Returns when the bus is there again after it was away.
-async fn connected_again(link: &mut Link) {
-    loop {
-        match link.state.changed().await {
-            Ok(()) => {}
-            // The connection is closed for good; nothing comes any more.
-            Err(_) => return std::future::pending().await,
-        }
-        let connected = *link.state.borrow_and_update() == BusState::Connected;
-        if connected && std::mem::replace(&mut link.away, false) {
-            return;
-        }
-        link.away |= !connected;
-    }
-}
-
-/// The bus connection's state, as far as it was looked at.
-#[derive(Debug)]
-struct Link {
-    state: watch::Receiver<BusState>,
-    away: bool,
 }
 
 /// Returns when the entry that is being written is written.

@@ -4,6 +4,7 @@ mod asking;
 mod cases;
 mod changes;
 mod operations;
+mod reading;
 mod reports;
 mod resuming;
 mod site;
