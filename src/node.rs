@@ -1,6 +1,10 @@
 //! A node: the roles of one process, started in the order in which they need each other.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use pillarbox_alarms::{AlarmService, AlarmServiceError, AlarmServiceOptions};
 use pillarbox_bus::{
@@ -84,6 +88,7 @@ impl RunningNode {
         };
         let data = DataDirectory::open(&node.data)?;
         let clock = SystemClock::shared();
+        inspect(&repository, node, &clock).await?;
         let (route, broker) = match elsewhere {
             Some(route) => (route, None),
             None => {
@@ -144,7 +149,7 @@ impl RunningNode {
                 repository: Arc::clone(&repository),
                 bus,
                 exchange: exchange.clone(),
-                data: node.data.join("pillars").join(settings.id.as_str()),
+                data: pillar_data(node, &settings.id),
                 clock: SharedClock::clone(clock),
             };
             self.pillars.push(Pillar::start(options).await?);
@@ -209,6 +214,29 @@ impl RunningNode {
         }
         info!("node stopped");
     }
+}
+
+/// Finds what would keep a role from starting, before anybody is connected to and before anything is made.
+async fn inspect(
+    repository: &Arc<Repository>,
+    node: &Node,
+    clock: &SharedClock,
+) -> Result<(), NodeError> {
+    exchange_client(repository, node)?;
+    for settings in &node.pillars {
+        let data = pillar_data(node, &settings.id);
+        let (repository, clock) = (Arc::clone(repository), SharedClock::clone(clock));
+        Pillar::inspect(settings.clone(), repository, data, clock).await?;
+    }
+    if node.alarms.is_some() {
+        AlarmService::inspect(&node.data)?;
+    }
+    Ok(())
+}
+
+/// Where a pillar of this process keeps its index.
+fn pillar_data(node: &Node, pillar: &ComponentId) -> PathBuf {
+    node.data.join("pillars").join(pillar.as_str())
 }
 
 /// The first of these connections that fails for good, and why. For ever if none does.

@@ -4,7 +4,7 @@
 //! stays unacknowledged, here and on the bus, until it can.
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -68,12 +68,24 @@ pub struct AlarmService {
 }
 
 impl AlarmService {
-    /// Opens the database, subscribes to every alarm topic of the repository, and starts to store.
+    /// Finds what would keep the service from starting, as far as this machine is concerned: before anybody is
+    /// connected to. Nothing is made. `data` is the process's data directory.
+    ///
+    /// # Errors
+    /// A database that can't be used.
+    pub fn inspect(data: &Path) -> Result<(), AlarmServiceError> {
+        let path = AlarmStore::path_in(data);
+        if path.exists() {
+            AlarmStore::open(&path)?;
+        }
+        Ok(())
+    }
+
+    /// Subscribes to every alarm topic of the repository, opens the database, and starts to store.
     ///
     /// # Errors
     /// [`AlarmServiceError`] if the database can't be opened or a subscription can't be made.
     pub async fn start(options: AlarmServiceOptions) -> Result<Self, AlarmServiceError> {
-        let store = AlarmStore::open(&AlarmStore::path_in(&options.data))?;
         let mut subscriptions = Vec::new();
         let link = LinkMonitor::new(
             options.id.clone(),
@@ -89,6 +101,8 @@ impl AlarmService {
             })?;
             subscriptions.push((request, subscribed));
         }
+        // Nothing is made for a topic that the bus does not know.
+        let store = AlarmStore::open(&AlarmStore::path_in(&options.data))?;
         info!(id = %options.id, topics = subscriptions.len(), "alarm service started");
         let stop = CancellationToken::new();
         let (arrivals, queue) = mpsc::channel(QUEUE);

@@ -49,6 +49,7 @@ mod error;
 mod folders;
 mod incoming;
 mod opening;
+mod premises;
 mod publish;
 mod purge;
 mod remove;
@@ -84,6 +85,7 @@ use self::{
     space::Space,
 };
 pub(crate) use self::{
+    premises::check_usable,
     purge::{RetainDir, Seen},
     space::Room,
     upkeep::Identity,

@@ -28,7 +28,11 @@ impl Desk {
     /// # Errors
     /// Settings that can't be honored; a directory or database that can't be used.
     pub async fn open(options: PillarOptions) -> Result<Self, PillarError> {
-        let opened = tokio::task::spawn_blocking(move || service::open(options)).await;
+        let opened = tokio::task::spawn_blocking(move || {
+            let component = service::component(&options);
+            service::open(options, component)
+        })
+        .await;
         let context = opened.unwrap_or(Err(PillarError::Interrupted))?;
         Ok(Self { context })
     }

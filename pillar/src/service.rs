@@ -1,37 +1,31 @@
 //! The pillar on the bus: what arrives is read, handed to the worker of its file, answered and acknowledged.
 
 mod intake;
+mod opening;
 mod serving;
 mod writing;
 
-use std::{
-    collections::BTreeSet, fmt, io, num::NonZeroU64, path::PathBuf, sync::Arc, time::Duration,
-};
+use std::{collections::BTreeSet, fmt, io, path::PathBuf, sync::Arc, time::Duration};
 
-use pillarbox_bus::{AckMode, Bus, BusError, SubscribeRequest};
-use pillarbox_component::{AlarmRequest, Asked, Component, ComponentOptions, LinkMonitor};
+use pillarbox_bus::{AckMode, Bus, BusError, SubscribeRequest, Subscription};
+use pillarbox_component::{AlarmRequest, Component};
 use pillarbox_exchange::ExchangeClient;
 use pillarbox_messages::{
     AlarmCode, CollectionId, ComponentId, Destination, FileId, clock::SharedClock,
 };
-use pillarbox_settings::{AlarmLevel, PillarNode, PillarType, Repository};
+use pillarbox_settings::{AlarmLevel, PillarNode, Repository};
 use thiserror::Error;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{debug, info, warn};
 
 use self::intake::{Intake, Workers};
+pub(crate) use self::opening::{component, open};
 use crate::{
-    archive::{Archive, ArchiveError, ArchiveOptions},
-    change::Settler,
+    archive::ArchiveError,
     context::Context,
-    digests::{Spec, SpecError},
-    index::{Index, IndexError, IndexOptions},
-    presence,
-    result_document::Results,
-    shortage::Shortages,
-    take_over::Unexplored,
-    untold::Untold,
-    workers::{Background, Board, Purge, Recheck, Reconcile, Report, WorkerStatus},
+    digests::SpecError,
+    index::IndexError,
+    workers::{Background, Purge, Recheck, Reconcile, Report, WorkerStatus},
 };
 
 /// What a pillar is made from.
@@ -150,16 +144,40 @@ pub struct Pillar {
 }
 
 impl Pillar {
-    /// Opens archive and index, cleans what an earlier run left behind, and subscribes. When this returns, the
+    /// Finds what would keep a pillar from starting, as far as this machine and the settings are concerned: before
+    /// anybody is connected to. Nothing is made. `data` is the pillar's own directory.
+    ///
+    /// # Errors
+    /// Settings that can't be honored; a directory or database that can't be used.
+    pub async fn inspect(
+        settings: PillarNode,
+        repository: Arc<Repository>,
+        data: PathBuf,
+        clock: SharedClock,
+    ) -> Result<(), PillarError> {
+        let inspect = move || opening::inspect(&settings, &repository, &data, clock);
+        let inspected = tokio::task::spawn_blocking(inspect).await;
+        inspected.unwrap_or(Err(PillarError::Interrupted))
+    }
+
+    /// Inspects, subscribes, opens archive and index, and cleans what an earlier run left behind. When this returns, the
     /// pillar hears every identify request.
     ///
     /// # Errors
     /// Settings that can't be honored; a directory, database or bus that can't be used.
     pub async fn start(options: PillarOptions) -> Result<Self, PillarError> {
-        let id = options.settings.id.clone();
-        let bus = options.bus.clone();
+        Self::inspect(
+            options.settings.clone(),
+            Arc::clone(&options.repository),
+            options.data.clone(),
+            SharedClock::clone(&options.clock),
+        )
+        .await?;
+        let component = component(&options);
+        // Nothing is made for a collection that the bus does not know. What comes meanwhile waits.
+        let subscribed = subscribe(&component).await?;
         // Directories and databases: not on a thread that others wait for.
-        let opened = tokio::task::spawn_blocking(move || open(options)).await;
+        let opened = tokio::task::spawn_blocking(move || open(options, component)).await;
         let context = Arc::new(opened.unwrap_or_else(|_| Err(PillarError::Interrupted))?);
         let clock = SharedClock::clone(context.component.clock());
         let pillar = Self {
@@ -169,18 +187,7 @@ impl Pillar {
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
         };
-        let failed = |source| PillarError::Bus {
-            pillar: id.clone(),
-            source,
-        };
-        for (destination, ack) in pillar.destinations() {
-            let request = SubscribeRequest {
-                destination,
-                durable: None,
-                ack,
-                prefetch: PREFETCH,
-            };
-            let subscription = bus.subscribe(request.clone()).await.map_err(failed)?;
+        for (request, subscription) in subscribed {
             pillar.tasks.spawn(pillar.intake(request).run(subscription));
         }
         let link = pillar.context.link.clone();
@@ -190,7 +197,8 @@ impl Pillar {
         let watching = writing::watch(Arc::clone(&pillar.context), pillar.stop.clone());
         pillar.tasks.spawn(watching);
         pillar.start_background();
-        info!(pillar = id.as_str(), "pillar ready");
+        let id = pillar.context.component.id().as_str();
+        info!(pillar = id, "pillar ready");
         Ok(pillar)
     }
 
@@ -221,23 +229,6 @@ impl Pillar {
         }
         self.context.index.close().await;
         info!(pillar, stopped, unstarted, "pillar stopped");
-    }
-
-    /// Where it listens: collection topics, whose messages are gone once taken, and its own destinations, whose
-    /// requests are acknowledged when they are done. Several collections may share a destination.
-    fn destinations(&self) -> Vec<(Destination, AckMode)> {
-        let component = &self.context.component;
-        let repository = component.repository();
-        let mut topics = BTreeSet::new();
-        let mut own = BTreeSet::new();
-        for collection in component.collections() {
-            topics.insert(repository.destinations(collection).collection());
-            own.insert(component.address(Some(collection)));
-        }
-        let topics = topics.into_iter().map(|it| (it, AckMode::Auto));
-        topics
-            .chain(own.into_iter().map(|it| (it, AckMode::Individual)))
-            .collect()
     }
 
     fn start_background(&self) {
@@ -291,76 +282,42 @@ impl fmt::Debug for Pillar {
     }
 }
 
-/// Opens what the pillar keeps.
-pub(crate) fn open(options: PillarOptions) -> Result<Context, PillarError> {
-    let PillarOptions {
-        settings,
-        repository,
-        bus,
-        exchange,
-        data,
-        clock,
-    } = options;
-    let id = settings.id.clone();
-    let default_spec = Spec::plain(repository.default_checksum)?;
-    let component = Component::new(ComponentOptions {
-        zoneless: settings.accept_zoneless,
-        ..ComponentOptions::pillar(
-            id.clone(),
-            repository,
-            bus,
-            SharedClock::clone(&clock),
-            settings.alarm_level,
-        )
-    });
-    let link = LinkMonitor::new(id.clone(), component.bus(), SharedClock::clone(&clock));
-    if component.collections().is_empty() {
-        return Err(PillarError::NoCollection(id));
+/// Subscribes wherever the pillar listens.
+async fn subscribe(
+    component: &Component,
+) -> Result<Vec<(SubscribeRequest, Subscription)>, PillarError> {
+    let mut subscribed = Vec::new();
+    for (destination, ack) in destinations(component) {
+        let request = SubscribeRequest {
+            destination,
+            durable: None,
+            ack,
+            prefetch: PREFETCH,
+        };
+        let subscription = component.bus().subscribe(request.clone()).await;
+        let subscription = subscription.map_err(|source| PillarError::Bus {
+            pillar: component.id().clone(),
+            source,
+        })?;
+        subscribed.push((request, subscription));
     }
-    let results = data.join("results");
-    let results = Results::open(results.clone(), settings.minimum_size_left).map_err(|source| {
-        let path = results;
-        PillarError::Data { path, source }
-    })?;
-    let index = Index::open(IndexOptions {
-        path: data.join("index.sqlite"),
-        checksum_type: component.repository().default_checksum,
-        first_audit_number: settings.first_audit_number.unwrap_or(NonZeroU64::MIN),
-        clock,
-    })?;
-    let runtime = tokio::runtime::Handle::current();
+    Ok(subscribed)
+}
+
+/// Where it listens: collection topics, whose messages are gone once taken, and its own destinations, whose requests
+/// are acknowledged when they are done. Several collections may share a destination.
+fn destinations(component: &Component) -> Vec<(Destination, AckMode)> {
+    let repository = component.repository();
+    let mut topics = BTreeSet::new();
+    let mut own = BTreeSet::new();
     for collection in component.collections() {
-        runtime.block_on(presence::check(&settings, &data, &index, collection))?;
+        topics.insert(repository.destinations(collection).collection());
+        own.insert(component.address(Some(collection)));
     }
-    let unexplored = Unexplored::find(&settings, &index, component.collections());
-    let unexplored = runtime.block_on(unexplored)?;
-    let archive = match settings.pillar_type {
-        PillarType::Checksum => Archive::without_bytes(component.collections()),
-        PillarType::File => Archive::open(ArchiveOptions {
-            directories: settings.directories.clone(),
-            collections: component.collections().to_vec(),
-            minimum_size_left: settings.minimum_size_left,
-        })?,
-    };
-    let settler = Settler::new(&archive, &index, &default_spec);
-    runtime.block_on(settler.settle_all())?;
-    runtime.block_on(unexplored.introduce(&index, component.collections()))?;
-    Ok(Context {
-        component,
-        settings,
-        archive,
-        index,
-        exchange,
-        default_spec,
-        data,
-        results,
-        unexplored,
-        untold: Untold::default(),
-        workers: Board::default(),
-        shortages: Shortages::default(),
-        asked: Asked::default(),
-        link,
-    })
+    let topics = topics.into_iter().map(|it| (it, AckMode::Auto));
+    topics
+        .chain(own.into_iter().map(|it| (it, AckMode::Individual)))
+        .collect()
 }
 
 /// Messages in hand, of one subscription.

@@ -31,17 +31,23 @@ use crate::{
 pub(crate) struct Unexplored(Mutex<BTreeSet<CollectionId>>);
 
 impl Unexplored {
-    /// Looks for files that a new index does not know.
+    /// Looks for files that a new index does not know, or one that is not there yet.
     pub(crate) async fn find(
         settings: &PillarNode,
-        index: &Index,
+        index: Option<&Index>,
         collections: &[CollectionId],
     ) -> Result<Self, PillarError> {
         let unexplored = Self::default();
         for collection in collections {
-            let explored = if index.knows(collection).await? {
-                let progress = index.progress(Reconcile::NAME, collection).await?;
-                progress.finished_ms.is_some()
+            let finished = match index {
+                Some(index) if index.knows(collection).await? => {
+                    let progress = index.progress(Reconcile::NAME, collection).await?;
+                    Some(progress.finished_ms.is_some())
+                }
+                _ => None,
+            };
+            let explored = if let Some(finished) = finished {
+                finished
             } else {
                 let holder = holder(settings, collection)?;
                 if let Some(directory) = &holder

@@ -5,6 +5,7 @@ mod arguments;
 mod bus;
 mod full_data;
 mod full_disk;
+mod local_first;
 mod settings;
 mod sources;
 mod starting;

@@ -44,8 +44,7 @@ impl Shelf {
     /// Makes the directories.
     pub(super) fn open(directory: &Path, collection: &CollectionId) -> Result<Self, ArchiveError> {
         let base = directory.join(directory_name(collection)?);
-        let [temp, files, folders, retained] =
-            ["tmpDir", "fileDir", "folderDir", "retainDir"].map(|name| base.join(name));
+        let [temp, files, folders, retained] = PARTS.map(|name| base.join(name));
         for dir in [&temp, &files, &folders, &retained] {
             disk::make_dirs(dir, NAMES_MADE_HERE).map_err(unusable(dir, CHECK_RIGHTS))?;
         }
@@ -197,7 +196,7 @@ pub(super) enum Occupant {
 }
 
 /// A collection id as one path component.
-fn directory_name(collection: &CollectionId) -> Result<&str, ArchiveError> {
+pub(super) fn directory_name(collection: &CollectionId) -> Result<&str, ArchiveError> {
     let name = collection.as_str();
     let hostile = matches!(name, "" | "." | "..") || name.contains(['/', '\0']) || name.len() > 255;
     if hostile {
@@ -208,7 +207,7 @@ fn directory_name(collection: &CollectionId) -> Result<&str, ArchiveError> {
 }
 
 /// Two owners would remove each other's temporary files, and replace each other's archived ones.
-fn lock(base: &Path) -> Result<File, ArchiveError> {
+pub(super) fn lock(base: &Path) -> Result<File, ArchiveError> {
     let dir = File::open(base).map_err(unusable(base, CHECK_RIGHTS))?;
     match flock(&dir, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}
@@ -237,7 +236,10 @@ fn probe(temp: &Path, dir: &Path) -> Result<(), ArchiveError> {
     fs::remove_file(&name).map_err(unusable(dir, CHECK_RIGHTS))
 }
 
-fn unusable(path: &Path, remedy: &'static str) -> impl FnOnce(io::Error) -> ArchiveError {
+pub(super) fn unusable(
+    path: &Path,
+    remedy: &'static str,
+) -> impl FnOnce(io::Error) -> ArchiveError {
     let path = path.to_owned();
     move |source| ArchiveError::Unusable {
         path,
@@ -246,10 +248,12 @@ fn unusable(path: &Path, remedy: &'static str) -> impl FnOnce(io::Error) -> Arch
     }
 }
 
+/// The directories of a collection.
+pub(super) const PARTS: [&str; 4] = ["tmpDir", "fileDir", "folderDir", "retainDir"];
 /// No file id starts with a dot.
 const PROBE: &str = ".probe";
 const MOUNT: &str = "it is not the directory that was there at the start; mount its disk again";
-const CHECK_RIGHTS: &str = "check that it is a directory which this user may write to";
+pub(super) const CHECK_RIGHTS: &str = "check that it is a directory which this user may write to";
 const CHECK_LINKS: &str =
     "check that it is on one file system with its neighbors, and that it supports hard links";
 

@@ -23,7 +23,8 @@ mod weaknesses;
 use std::{fs, path::Path};
 
 use bytes::Bytes;
-use pillarbox_bus::{Broker, BrokerOptions, ClientTemplates, ConnectOptions, Subscription};
+use pillarbox_bus::{Broker, BrokerOptions, ClientTemplates, ConnectOptions};
+use pillarbox_component::ComponentOptions;
 use pillarbox_exchange::{
     AddressPolicy, ClientOptions, ExchangeClient, ExchangeServer, ServerOptions,
 };
@@ -33,11 +34,14 @@ use pillarbox_messages::{
     IdentifyPillarsForGetFileRequest, IdentifyPillarsForPutFileRequest, Message, PutFileRequest,
     ReplaceFileRequest, ResponseCode, Timestamp, clock::SystemClock,
 };
-use pillarbox_settings::Node;
+use pillarbox_settings::{Node, PillarType};
 use tempfile::TempDir;
 
 use super::*;
-use crate::{digests::Checksums, index::AuditQuery};
+use crate::{
+    digests::{Checksums, Spec},
+    index::{AuditQuery, Index},
+};
 
 /// Nothing here takes this long unless it hangs.
 const SOON: Duration = Duration::from_secs(20);

@@ -21,7 +21,7 @@ const SOON: Duration = Duration::from_secs(20);
 /// Asserts that the node of this part ends with this code and one line of its own with these parts; log lines may
 /// come before.
 #[track_caller]
-fn cannot_start(site: &Site, part: &str, code: i32, parts: &[&str]) {
+pub(super) fn cannot_start(site: &Site, part: &str, code: i32, parts: &[&str]) {
     let start = Instant::now();
     let output = node(&site.part(part));
     assert!(start.elapsed() < SOON, "took {:?}", start.elapsed());
@@ -178,7 +178,7 @@ fn whoever_is_refused_for_its_id_says_so_once() {
     let site = Site::new(&["north"]);
     let _hub = site.start("hub");
     let mut first = ["north", "alarms"].map(|part| site.start(part));
-    let pillar = "[[pillars]]\nid = \"north\"\ntype = \"FILE\"\ndirectories = [\"archive\"]";
+    let pillar = "[[pillars]]\nid = \"north\"\ntype = \"FILE\"\ndirectories = [\"another\"]";
     for (id, table) in [
         ("north", pillar),
         ("alarm-service", "[alarms]\nid = \"alarm-service\""),
