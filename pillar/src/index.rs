@@ -269,7 +269,7 @@ impl Index {
             .await
     }
 
-    /// The last `calculated` time of a collection that was given out.
+    /// The last `calculated` time of a collection's files, without the missing ones; the lowest if there are none.
     ///
     /// # Errors
     /// The database fails.

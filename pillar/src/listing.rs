@@ -62,7 +62,7 @@ pub(crate) struct Files {
     interval: Interval,
     order: Order,
     next: Next,
-    /// The last time that had been given out at the start, where the walk ends.
+    /// The last time of all at the start, where the walk ends.
     end_ms: i64,
     /// Files that the walk itself has put behind its end.
     pub(crate) moved: BTreeSet<FileId>,

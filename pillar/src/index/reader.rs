@@ -224,10 +224,9 @@ pub(super) fn last_calculated(
     connection: &Connection,
     collection: &CollectionId,
 ) -> rusqlite::Result<i64> {
-    let mut statement =
-        connection.prepare_cached("SELECT last_calculated FROM collections WHERE id = ?1")?;
-    let last = statement.query_row([collection.as_str()], |row| row.get(0));
-    Ok(last.optional()?.unwrap_or(i64::MIN))
+    let mut statement = connection.prepare_cached(LAST_CALCULATED)?;
+    let last: Option<i64> = statement.query_row([collection.as_str()], |row| row.get(0))?;
+    Ok(last.unwrap_or(i64::MIN))
 }
 
 pub(super) fn count(connection: &Connection, collection: &CollectionId) -> rusqlite::Result<u64> {
@@ -239,6 +238,10 @@ pub(super) fn count(connection: &Connection, collection: &CollectionId) -> rusql
         .query_row([collection.as_str()], |row| row.get(0))
         .map(natural)
 }
+
+pub(super) const LAST_CALCULATED: &str = "
+    SELECT max(calculated) FROM files
+    WHERE collection = (SELECT key FROM collections WHERE id = ?1) AND missing = 0";
 
 /// Reading connections: more than cores, since a query may wait for the disk.
 const READERS: usize = 4;
