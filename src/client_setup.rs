@@ -210,11 +210,14 @@ pub(crate) fn load_settings(directory: &Path) -> Result<(Repository, Node), Fail
 /// An id given on the command line is held to what one in node.toml is held to.
 fn check_client_id(id: &ComponentId, repository: &Repository) -> Result<(), Failure> {
     let next_step = match pillarbox_settings::naming::id_problem(id.as_str()) {
-        Some(next_step) => next_step,
+        Some(next_step) => next_step.to_owned(),
         None if repository.collections_of_pillar(id).next().is_some() => {
-            "a pillar has it; choose another"
+            "a pillar has it; choose another".to_owned()
         }
-        None => return Ok(()),
+        None => match repository.client_problem(id) {
+            Some((cause, next_step)) => format!("{cause}; {next_step}"),
+            None => return Ok(()),
+        },
     };
     Err(Failure::usage(format!(
         "--client-id '{id}' can't be a client's id; {next_step}"

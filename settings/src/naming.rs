@@ -27,6 +27,22 @@ pub fn id_problem(id: &str) -> Option<&'static str> {
 /// The longest id, in bytes.
 const LONGEST_ID: usize = 200;
 
+/// The longest name of a destination that a bus takes, in bytes.
+const LONGEST_NAME: usize = 255;
+
+/// What is wrong with the length of the name that somebody's destination would have, if anything.
+pub(crate) fn length_problem(destination: &Destination, whose: &str) -> Option<String> {
+    let length = destination.name().len();
+    (length > LONGEST_NAME).then(|| {
+        format!(
+            "the destination of {whose} would have a name of {length} bytes, of which a bus takes {LONGEST_NAME}"
+        )
+    })
+}
+
+/// What to do about names that don't fit.
+pub(crate) const SHORTEN: &str = "shorten an id, or a template in `destinations`";
+
 /// Where destination names come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Naming {
@@ -238,6 +254,22 @@ impl Repository {
     pub fn fits_client_template(&self, destination: &Destination) -> bool {
         let mut collections = self.collections.iter();
         collections.any(|it| self.destinations(&it.id).fits_client_template(destination))
+    }
+
+    /// What keeps a client of this id from having destinations: the cause and the next step; none if nothing does.
+    #[must_use]
+    pub fn client_problem(&self, client: &ComponentId) -> Option<(String, &'static str)> {
+        self.collections.iter().find_map(|collection| {
+            let names = self.destinations(&collection.id);
+            let general = names.client(client, None);
+            let of_slas = collection.slas.iter();
+            let of_slas = of_slas.map(|sla| names.client(client, Some(&sla.id)));
+            let shown: String = client.as_str().chars().take(40).collect();
+            let whose = format!("the client `{shown}` in `{}`", collection.id);
+            let problem = |it| length_problem(&it, &whose);
+            let cause = std::iter::once(general).chain(of_slas).find_map(problem);
+            cause.map(|cause| (cause, SHORTEN))
+        })
     }
 
     /// Every destination that a bus server makes at start: of collections, pillars and alarms. Temporary

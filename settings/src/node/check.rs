@@ -370,6 +370,9 @@ fn enough_file_pillars(node: &Node, repository: &Repository, checker: &mut Check
 fn client_against(client: &ClientNode, repository: &Repository, checker: &mut Checker<'_>) {
     if let Some(id) = &client.id {
         no_pillar("client.id", id, repository, checker);
+        if let Some((cause, next_step)) = repository.client_problem(id) {
+            checker.first_problem("client.id", cause, next_step);
+        }
     }
     let sla = client
         .sla

@@ -411,7 +411,10 @@ fn alarms_of_a_collection_that_there_is_not() {
 fn client_ids_that_make_no_address() {
     let desk = Desk::new();
     desk.file("p7.txt", b"pillar test 7\n");
-    for id in ["", " ingest", "in\ngest", "in/gest", "in*gest", "north"] {
+    let long = "i".repeat(201);
+    for id in [
+        "", " ingest", "in\ngest", "in/gest", "in*gest", "north", &long,
+    ] {
         desk.refuses(
             "put-file",
             &["-f", "p7.txt", "--client-id", id],

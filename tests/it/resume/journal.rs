@@ -82,6 +82,19 @@ async fn an_end_that_nobody_reads_or_that_finds_no_room_is_told_again() {
 }
 
 #[test]
+fn an_id_may_be_as_long_as_ids_may_be() {
+    let site = Site::new(&["north"]);
+    let _hub = site.start("hub");
+    let _north = site.start("north");
+    let file = site.file("a.txt", b"a\n");
+    let id = "i".repeat(200);
+    let put = ["--client-id", &id, "-f", file.to_str().unwrap()];
+    process::succeed(&site.run("put-file", put));
+    let journal = site.part("client").join("var").join("client").join(&id);
+    assert_eq!(fs::read_dir(journal).unwrap().count(), 1, "the lock");
+}
+
+#[test]
 fn what_can_not_be_read_is_told_and_kept() {
     let site = Site::new(&["north"]);
     let _hub = site.start("hub");

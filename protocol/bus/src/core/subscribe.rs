@@ -16,8 +16,8 @@ use crate::{
     error::BusError,
 };
 
-/// The longest name of a durable subscription, in bytes.
-pub(super) const MAX_DURABLE_NAME: usize = 255;
+/// The longest name of a durable subscription, in bytes: it may have an id and the name of a destination in it.
+pub(super) const MAX_DURABLE_NAME: usize = 1024;
 
 /// What somebody wants to subscribe to.
 #[derive(Clone, Debug)]

@@ -71,6 +71,25 @@ fn with_environment(variables: &[(&str, &str)]) -> Result<Node, SettingsError> {
 }
 
 #[test]
+fn a_client_has_a_name_that_fits_into_its_destinations() {
+    let id = |length| format!("id = \"{}\"", "c".repeat(length));
+    let long = |text: &str| text.replacen("\"books\"", &format!("\"{}\"", "b".repeat(50)), 1);
+    let repository = Repository::from_toml_str(&long(REPOSITORY), "repository.toml").unwrap();
+    let said = |length| {
+        let node = load(&GOOD.replacen("id = \"c\"", &id(length), 1)).unwrap();
+        node.check_against(&repository)
+            .map_err(|error| error.to_string())
+    };
+    assert!(said(197).is_ok());
+    let line = said(198).unwrap_err();
+    assert!(line.starts_with("settings/node.toml:13: "), "{line}");
+    assert!(
+        line.contains("256 bytes, of which a bus takes 255; shorten"),
+        "{line}"
+    );
+}
+
+#[test]
 fn one_line_for_each_mistake() {
     assert_eq!(said("data", "data"), "fine");
     for (from, to, lines) in include!("tests/lines.rs") {

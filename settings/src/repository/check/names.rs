@@ -1,10 +1,10 @@
-//! Whether every destination name says whose it is.
+//! Whether every destination name says whose it is, and is one.
 
 use pillarbox_messages::Destination;
 
 use crate::{
     checker::Checker,
-    naming::Naming,
+    naming::{Naming, SHORTEN, length_problem},
     repository::Repository,
     template::{Pattern, Role},
 };
@@ -34,9 +34,14 @@ struct Clients<'a> {
     path: String,
 }
 
-/// Refuses ids and templates that give one name to two.
+/// Refuses ids and templates that give one name to two, or a name that no bus takes.
 pub(super) fn unambiguous(repository: &Repository, checker: &mut Checker<'_>) {
     let holders = holders(repository);
+    for holder in &holders {
+        if let Some(cause) = length_problem(&holder.destination, &holder.text) {
+            checker.first_problem(&holder.path, cause, SHORTEN);
+        }
+    }
     for (at, holder) in holders.iter().enumerate() {
         let earlier = holders.iter().take(at).find(|earlier| {
             earlier.destination == holder.destination && !holder.shares_with(earlier)

@@ -387,3 +387,40 @@ pillars = ["north"]
     );
     assert_eq!(hours(&reference), [7, 7]);
 }
+
+/// What a bus takes bounds names that ids and templates make together.
+#[test]
+fn names_that_no_bus_takes_are_refused() {
+    let (collection, pillar) = ("b".repeat(60), "n".repeat(200));
+    let ids = [
+        ("id = \"books\"", format!("id = \"{collection}\"")),
+        ("\"north\", \"south\"", format!("\"{pillar}\", \"south\"")),
+    ];
+    let ids: Vec<(&str, &str)> = ids.iter().map(|(from, to)| (*from, to.as_str())).collect();
+    assert_eq!(
+        said(&ids),
+        format!(
+            "repository.toml:9: the destination of the pillar `{pillar}` of `{collection}` would have a name of 261 \
+             bytes, of which a bus takes 255; shorten an id, or a template in `destinations`"
+        )
+    );
+    assert_eq!(said(&ids[1..]), "fine", "206 bytes");
+}
+
+#[test]
+fn a_client_whose_name_no_bus_takes_is_told_of() {
+    let problem = |collection: usize, client: usize| {
+        let text = GOOD.replacen("\"books\"", &format!("\"{}\"", "b".repeat(collection)), 1);
+        let repository = load(&text).unwrap();
+        repository.client_problem(&"c".repeat(client).as_str().into())
+    };
+    assert_eq!(problem(5, 200), None);
+    // `<collection>.client.<client>`
+    assert_eq!(problem(47, 200), None);
+    let (cause, next_step) = problem(48, 200).unwrap();
+    assert!(
+        cause.contains("256 bytes, of which a bus takes 255"),
+        "{cause}"
+    );
+    assert!(next_step.starts_with("shorten an id"), "{next_step}");
+}

@@ -183,14 +183,14 @@ fn durable_subscriptions_have_names_of_bounded_length() {
     let mut world = World::new();
     let a = world.open(1, "a");
     let error = world
-        .subscribe_durable(a, "news", &"x".repeat(256))
+        .subscribe_durable(a, "news", &"x".repeat(1025))
         .unwrap_err();
     assert!(
-        matches!(error, BusError::TooLarge { limit: 255, .. }),
+        matches!(error, BusError::TooLarge { limit: 1024, .. }),
         "{error}"
     );
     world
-        .subscribe_durable(a, "news", &"x".repeat(255))
+        .subscribe_durable(a, "news", &"x".repeat(1024))
         .unwrap();
 }
 
