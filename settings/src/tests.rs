@@ -51,10 +51,7 @@ fn the_example_of_joining_a_java_collection_loads() {
         assert_eq!(name.to_string(), expected);
     }
     assert_eq!(names.alarms()[0].to_string(), "topic://quick-start.alarms");
-    assert_eq!(
-        node.exchange_hosts(&repository),
-        ["dav.example.org:80", "files.example.org:8181"]
-    );
+    assert_eq!(node.exchange_hosts(&repository), ["dav.example.org:80"]);
 }
 
 /// What the examples show in comments as the default is what is used without them.
