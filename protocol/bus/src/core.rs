@@ -4,11 +4,14 @@
 //! to whom after which unit. So the state runs ahead of the disk, but nobody sees anything of it before its unit
 //! is written. If a unit can't be written, the whole state is thrown away with the connections.
 
+pub(crate) mod attributes;
 mod consume;
 mod directory;
 mod draft;
 pub(crate) mod message;
+mod position;
 pub(crate) mod queue;
+pub(crate) mod rank;
 mod restore;
 mod send;
 mod session;
@@ -21,7 +24,6 @@ pub(crate) mod unit;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(crate) use self::draft::{Effects, Posted};
 use self::{
     directory::Directory,
     draft::Draft,
@@ -29,6 +31,10 @@ use self::{
     queue::Queue,
     session::Session,
     unit::QueueId,
+};
+pub(crate) use self::{
+    draft::{Effects, Posted},
+    restore::Wanted,
 };
 use crate::{
     ClientTemplates,
@@ -106,10 +112,6 @@ pub(crate) struct Limits {
     pub(crate) subscriptions: usize,
     /// Unacknowledged deliveries of one subscription.
     pub(crate) prefetch: u32,
-    /// The pause after the first refusal of a message, in milliseconds; doubles each time.
-    pub(crate) retry_ms: i64,
-    /// The longest such pause.
-    pub(crate) retry_max_ms: i64,
 }
 
 impl Default for Limits {
@@ -127,8 +129,6 @@ impl Default for Limits {
             queues: 20_000,
             subscriptions: 1_000,
             prefetch: 65_536,
-            retry_ms: 1_000,
-            retry_max_ms: 60_000,
         }
     }
 }

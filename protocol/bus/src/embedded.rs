@@ -33,7 +33,7 @@ use self::{
     writer::Writer,
 };
 use crate::{
-    core::Limits,
+    core::{Limits, attributes::QueueDefinition},
     error::BusError,
     log::{
         LogError, LogOptions,
@@ -84,6 +84,8 @@ pub struct BrokerOptions {
     pub clock: SharedClock,
     /// Topics and queues that must exist.
     pub destinations: Vec<Destination>,
+    /// Queues that must exist, and what they are like. One that was otherwise until now is changed.
+    pub queues: Vec<QueueDefinition>,
     /// Durable subscriptions that must exist, as client id, subscription name and topic: they collect before
     /// their client has ever come.
     pub durable_subscriptions: Vec<(String, String, Destination)>,
@@ -100,6 +102,7 @@ impl BrokerOptions {
             directory: directory.into(),
             clock,
             destinations: Vec::new(),
+            queues: Vec::new(),
             durable_subscriptions: Vec::new(),
             client_templates: ClientTemplates::none(),
             capacity_bytes: Limits::default().capacity_bytes,

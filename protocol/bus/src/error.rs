@@ -140,6 +140,15 @@ impl BusError {
         }
     }
 
+    /// Refuses an id that names nothing.
+    #[must_use]
+    pub fn bad_id(detail: impl Into<String>) -> Self {
+        Self::Refused {
+            name: "BAD-ID".to_owned(),
+            detail: detail.into(),
+        }
+    }
+
     /// Wraps what the operating system said while doing `what`.
     #[must_use]
     pub fn io(what: impl Into<String>, error: &std::io::Error) -> Self {

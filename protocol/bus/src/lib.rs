@@ -31,6 +31,9 @@ pub mod spelling;
 pub mod stomp;
 
 pub use self::{
+    core::attributes::{
+        Criterion, OnExpiry, Order, OutOfOrder, QueueAttributes, QueueDefinition, RetryDelay,
+    },
     embedded::{Broker, BrokerOptions, ClientTemplates, Stats},
     error::BusError,
     handle::{

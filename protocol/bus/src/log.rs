@@ -10,7 +10,7 @@
 //!   the oldest goes: so an acknowledgement never goes before what it acknowledges.
 //! * The next segment has its room on the disk before it is needed.
 
-mod codec;
+pub(crate) mod codec;
 #[cfg(test)]
 pub(crate) mod faulty;
 mod index;
@@ -26,7 +26,7 @@ use thiserror::Error;
 
 use self::{
     index::Index,
-    record::{SEGMENT_HEADER, SegmentHeader, append_record},
+    record::{FORMAT, SEGMENT_HEADER, SegmentHeader, append_record},
     storage::{LogFile, Storage},
 };
 use crate::{
@@ -180,6 +180,12 @@ impl<S: Storage> Log<S> {
         log.repeat_definitions()?;
         log.retire()?;
         log.make_room();
+        if end.format < FORMAT && log.has_room() {
+            // So that a program that knows the old format only says so, and does not take this for damage.
+            log.roll()?;
+            log.flush()?;
+            log.sync()?;
+        }
         Ok(log)
     }
 
@@ -354,6 +360,7 @@ impl<S: Storage> Log<S> {
             return self.attempt("making the next log segment", Err(source));
         };
         let header = SegmentHeader {
+            format: FORMAT,
             number: self.segment + 1,
             first_record: self.number + 1,
             chain: self.chain,

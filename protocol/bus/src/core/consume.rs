@@ -49,7 +49,7 @@ impl Core {
         let Some(queue) = self.queues.get_mut(&queue_id) else {
             return false;
         };
-        let Some(key) = queue.ready.first().copied() else {
+        let Some(id) = queue.ready.values().next().copied() else {
             return false;
         };
         let delivery = DeliveryId(self.next_delivery);
@@ -60,8 +60,8 @@ impl Core {
         let (connection, subscription) = (consumer.connection, consumer.subscription);
         let auto = consumer.ack == AckMode::Auto;
         self.next_delivery += 1;
-        queue.set_state(key.id, State::InFlight(delivery));
-        let Some(held) = queue.messages.get_mut(&key.id) else {
+        queue.set_state(id, State::InFlight(delivery));
+        let Some(held) = queue.messages.get_mut(&id) else {
             return false;
         };
         let redelivered = held.delivery_count > 0;
@@ -76,11 +76,11 @@ impl Core {
         };
         let (after, place) = (held.unit, held.place(queue_id));
         if held.stored {
-            self.draft.write_count(key.id, place);
+            self.draft.write_count(id, place);
         }
         let flight = Flight {
             queue: queue_id,
-            message: key.id,
+            message: id,
             subscription,
             transaction: None,
         };
@@ -176,7 +176,7 @@ impl Core {
             return self.give_back(connection, delivery, Back::Refused);
         }
         if let Some(flight) = self.land(connection, delivery) {
-            self.move_to_error_queue(flight.queue, flight.message, Reason::Rejected);
+            self.move_message(flight.queue, flight.message, Reason::Rejected, None);
         }
     }
 
@@ -190,16 +190,16 @@ impl Core {
         else {
             return;
         };
-        let (now, limits) = (self.now, &self.limits);
+        let now = self.now;
         let Some(queue) = self.queues.get_mut(&queue_id) else {
             return;
         };
+        let delay = queue.attributes.retry_delay;
         let Some(held) = queue.messages.get_mut(&id) else {
             return;
         };
         if held.message.is_expired(now) {
-            self.counters.expired += 1;
-            self.remove_message(queue_id, id);
+            self.expire_message(queue_id, id);
             return;
         }
         if matches!(back, Back::Counted | Back::Refused) {
@@ -207,8 +207,8 @@ impl Core {
         }
         held.retry_at = match back {
             Back::Uncounted | Back::Counted => None,
-            Back::Later => Some(now.saturating_add(limits.retry_ms)),
-            Back::Refused => Some(now.saturating_add(pause(held.backout_count, limits))),
+            Back::Later => Some(now.saturating_add(delay.after(1))),
+            Back::Refused => Some(now.saturating_add(delay.after(held.backout_count))),
         };
         let (place, waits) = (held.place(queue_id), held.waits_until(now));
         if held.stored && back != Back::Uncounted {
@@ -234,28 +234,5 @@ impl Core {
         }
         self.draft.dirty.insert(flight.queue);
         Some(flight)
-    }
-}
-
-/// How long a message refused for the n-th time waits, in milliseconds.
-fn pause(backouts: u32, limits: &super::Limits) -> i64 {
-    let doublings = backouts.saturating_sub(1).min(30);
-    limits
-        .retry_ms
-        .saturating_mul(1 << doublings)
-        .min(limits.retry_max_ms)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::core::Limits;
-
-    #[test]
-    fn pauses_double_up_to_a_minute() {
-        let limits = Limits::default();
-        let pauses: Vec<i64> = (1..9).map(|backouts| pause(backouts, &limits)).collect();
-        assert_eq!(pauses, [1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000]);
-        assert_eq!(pause(u32::MAX, &limits), 60000);
     }
 }

@@ -6,6 +6,7 @@ use pillarbox_messages::{Destination, DestinationKind};
 
 use super::{
     Core, ERROR_QUEUE,
+    attributes::QueueAttributes,
     queue::{Queue, QueueKind},
     unit::{Definition, Entry, QueueId},
 };
@@ -21,6 +22,8 @@ pub(crate) struct Directory {
     durables: BTreeMap<(String, String), QueueId>,
     /// Topics' subscriptions.
     routes: BTreeMap<String, BTreeSet<QueueId>>,
+    /// Queues that others move messages to. They move none themselves, so none goes round for ever.
+    sinks: BTreeSet<String>,
 }
 
 impl Directory {
@@ -121,22 +124,47 @@ impl Directory {
 }
 
 impl Core {
-    /// Makes a queue; a lasting one is journaled.
+    /// Makes a queue that nothing special is known about; a lasting one is journaled.
     pub(super) fn make_queue(&mut self, kind: QueueKind) -> QueueId {
+        self.make_queue_with(kind, QueueAttributes::plain())
+    }
+
+    fn make_queue_with(&mut self, kind: QueueKind, attributes: QueueAttributes) -> QueueId {
         let id = self.next_queue_id();
-        if let Some(definition) = definition_of(&kind) {
+        if let Some(definition) = definition_of(&kind, &attributes) {
             self.draft.write_synced(Entry::Define {
                 queue: id,
                 definition,
             });
         }
-        self.insert_queue(id, kind);
+        self.insert_queue(id, kind, attributes);
         id
     }
 
-    pub(super) fn insert_queue(&mut self, id: QueueId, kind: QueueKind) {
+    pub(super) fn insert_queue(
+        &mut self,
+        id: QueueId,
+        kind: QueueKind,
+        attributes: QueueAttributes,
+    ) {
         self.directory.insert(id, &kind);
-        self.queues.insert(id, Queue::new(kind));
+        self.queues.insert(id, Queue::new(kind, attributes));
+        self.note_sinks();
+    }
+
+    /// Whether others move messages to this queue.
+    pub(super) fn is_sink(&self, id: QueueId) -> bool {
+        match self.queues.get(&id).map(|queue| &queue.kind) {
+            Some(QueueKind::Named { name, .. }) => {
+                name == ERROR_QUEUE || self.directory.sinks.contains(name)
+            }
+            _ => false,
+        }
+    }
+
+    pub(super) fn note_sinks(&mut self) {
+        let targets = self.queues.values().flat_map(|it| it.attributes.targets());
+        self.directory.sinks = targets.map(str::to_owned).collect();
     }
 
     /// Ends a queue with everything in it.
@@ -185,6 +213,66 @@ impl Core {
         Ok(())
     }
 
+    /// Makes a queue as it must be, or makes it so.
+    pub(super) fn define_queue(
+        &mut self,
+        name: &str,
+        attributes: &QueueAttributes,
+    ) -> Result<(), BusError> {
+        check_name(name)?;
+        attributes.check(name)?;
+        match self.directory.queue(name) {
+            Some(id) => self.alter_queue(id, name, attributes)?,
+            None => {
+                let kind = QueueKind::Named {
+                    name: name.to_owned(),
+                    passing: false,
+                };
+                self.make_queue_with(kind, attributes.clone());
+            }
+        }
+        for target in attributes.targets() {
+            if self.directory.queue(target).is_none() {
+                self.make_queue(QueueKind::Named {
+                    name: target.to_owned(),
+                    passing: false,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn alter_queue(
+        &mut self,
+        id: QueueId,
+        name: &str,
+        attributes: &QueueAttributes,
+    ) -> Result<(), BusError> {
+        let Some(queue) = self.queues.get_mut(&id) else {
+            return Ok(());
+        };
+        if queue.attributes == *attributes {
+            return Ok(());
+        }
+        if queue.attributes.order != attributes.order && !queue.messages.is_empty() {
+            let count = queue.messages.len();
+            let detail = format!(
+                "the order of queue '{name}' can't be changed while messages are in it ({count})"
+            );
+            let name = "QUEUE-NOT-EMPTY".to_owned();
+            return Err(BusError::Refused { name, detail });
+        }
+        queue.attributes = attributes.clone();
+        if let Some(definition) = definition_of(&queue.kind, &queue.attributes) {
+            self.draft.write_synced(Entry::Define {
+                queue: id,
+                definition,
+            });
+        }
+        self.note_sinks();
+        Ok(())
+    }
+
     /// The error queue, made if it isn't there.
     pub(super) fn error_queue(&mut self) -> QueueId {
         match self.directory.queue(ERROR_QUEUE) {
@@ -204,12 +292,15 @@ impl Core {
 }
 
 /// What the log must know of a queue; `None` if it must know nothing.
-pub(super) fn definition_of(kind: &QueueKind) -> Option<Definition> {
+pub(super) fn definition_of(kind: &QueueKind, attributes: &QueueAttributes) -> Option<Definition> {
     match kind {
         QueueKind::Named {
             name,
             passing: false,
-        } => Some(Definition::Queue { name: name.clone() }),
+        } => Some(Definition::Queue {
+            name: name.clone(),
+            attributes: attributes.clone(),
+        }),
         QueueKind::Durable {
             client_id,
             name,

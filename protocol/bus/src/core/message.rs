@@ -51,6 +51,19 @@ impl fmt::Display for MessageId {
     }
 }
 
+impl FromStr for MessageId {
+    type Err = ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIntError> {
+        // Without a dash the second number is empty, and so none.
+        let (boot, seq) = text.split_once('-').unwrap_or((text, ""));
+        Ok(Self {
+            boot: boot.parse()?,
+            seq: seq.parse()?,
+        })
+    }
+}
+
 /// One handing-out of one message to one subscription. A message that comes again has a new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeliveryId(pub u64);
@@ -95,6 +108,12 @@ pub struct NewMessage {
     pub reply_to: Option<String>,
     /// The message group (`JMSXGroupID`).
     pub group: Option<String>,
+    /// Not to be delivered before so many milliseconds after its commit.
+    pub delay: Option<i64>,
+    /// Before everything that is in the queue; the queue has to allow it.
+    pub top: bool,
+    /// Directly before this message in the queue; the queue has to allow it.
+    pub before: Option<MessageId>,
 }
 
 impl NewMessage {
@@ -113,6 +132,9 @@ impl NewMessage {
             correlation_id: None,
             reply_to: None,
             group: None,
+            delay: None,
+            top: false,
+            before: None,
         }
     }
 
@@ -191,6 +213,35 @@ pub struct QueuedMessage {
 }
 
 impl QueuedMessage {
+    /// The message that a sender's becomes with its commit at this time.
+    pub(crate) fn of(
+        new: NewMessage,
+        id: MessageId,
+        origin: String,
+        now_ms: i64,
+        lasting: bool,
+    ) -> Self {
+        let delayed = new.delay.map(|delay| now_ms.saturating_add(delay));
+        Self {
+            id,
+            origin,
+            enqueued_at: now_ms,
+            destination: new.destination,
+            destination_text: new.destination_text,
+            headers: new.headers,
+            body: new.body,
+            persistent: new.persistent.unwrap_or(lasting),
+            priority: new.priority,
+            not_before: new.not_before.max(delayed),
+            expires_at: new.expires_at,
+            correlation_id: new.correlation_id,
+            reply_to: new.reply_to,
+            group: new.group,
+            original_destination: None,
+            reason: None,
+        }
+    }
+
     /// What the message costs in memory and in the log, in bytes (about).
     #[must_use]
     pub fn size(&self) -> u64 {

@@ -1,12 +1,14 @@
 //! A queue: messages in order, those in somebody's hands, and who wants more.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeMap, VecDeque},
     sync::Arc,
 };
 
 use super::{
-    message::{DeliveryId, MAX_PRIORITY, MessageId, QueuedMessage},
+    attributes::QueueAttributes,
+    message::{DeliveryId, MessageId, QueuedMessage},
+    rank::SortKey,
     unit::{Place, QueueId},
 };
 use crate::embedded::connection::{AckMode, ConnectionId};
@@ -46,22 +48,6 @@ impl QueueKind {
     }
 }
 
-/// A message's rank in its queue: priority first, then the order of the commits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct SortKey {
-    below_top: u8,
-    pub(crate) id: MessageId,
-}
-
-impl SortKey {
-    pub(crate) fn of(message: &QueuedMessage) -> Self {
-        Self {
-            below_top: MAX_PRIORITY.saturating_sub(message.priority),
-            id: message.id,
-        }
-    }
-}
-
 /// Where a message stands within its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
@@ -82,18 +68,21 @@ pub(crate) struct Held {
     pub(crate) delivery_count: u32,
     pub(crate) backout_count: u32,
     pub(crate) retry_at: Option<i64>,
+    /// Its rank, if that is not the one that the queue's order gives it.
+    pub(crate) position: Option<Box<SortKey>>,
     pub(crate) state: State,
     /// The unit that must be written before anybody may see the message; 0: none.
     pub(crate) unit: u64,
 }
 
 impl Held {
-    pub(crate) const fn place(&self, queue: QueueId) -> Place {
+    pub(crate) fn place(&self, queue: QueueId) -> Place {
         Place {
             queue,
             delivery_count: self.delivery_count,
             backout_count: self.backout_count,
             retry_at: self.retry_at,
+            position: self.position.as_deref().copied(),
         }
     }
 
@@ -120,9 +109,12 @@ pub(crate) struct Consumer {
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
     pub(crate) kind: QueueKind,
+    pub(crate) attributes: QueueAttributes,
     pub(crate) messages: BTreeMap<MessageId, Held>,
-    /// The keys of the messages in [`State::Ready`].
-    pub(crate) ready: BTreeSet<SortKey>,
+    /// The messages in [`State::Ready`].
+    pub(crate) ready: BTreeMap<SortKey, MessageId>,
+    /// The messages that were sent directly before another one.
+    pub(crate) inserted: BTreeMap<SortKey, MessageId>,
     /// The one whose turn it is comes first.
     pub(crate) consumers: VecDeque<Consumer>,
     /// The sizes of all messages.
@@ -130,27 +122,43 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    pub(crate) const fn new(kind: QueueKind) -> Self {
+    pub(crate) const fn new(kind: QueueKind, attributes: QueueAttributes) -> Self {
         Self {
             kind,
+            attributes,
             messages: BTreeMap::new(),
-            ready: BTreeSet::new(),
+            ready: BTreeMap::new(),
+            inserted: BTreeMap::new(),
             consumers: VecDeque::new(),
             bytes: 0,
         }
     }
 
+    /// A message's rank here.
+    pub(crate) fn key(&self, held: &Held) -> SortKey {
+        match &held.position {
+            Some(position) => **position,
+            None => SortKey::of(&held.message, &self.attributes.order),
+        }
+    }
+
     pub(crate) fn insert(&mut self, held: Held) {
         self.bytes = self.bytes.saturating_add(held.message.size());
+        let (id, key) = (held.message.id, self.key(&held));
         if held.state == State::Ready {
-            self.ready.insert(SortKey::of(&held.message));
+            self.ready.insert(key, id);
         }
-        self.messages.insert(held.message.id, held);
+        if key.sub != 0 {
+            self.inserted.insert(key, id);
+        }
+        self.messages.insert(id, held);
     }
 
     pub(crate) fn remove(&mut self, id: MessageId) -> Option<Held> {
         let held = self.messages.remove(&id)?;
-        self.ready.remove(&SortKey::of(&held.message));
+        let key = self.key(&held);
+        self.ready.remove(&key);
+        self.inserted.remove(&key);
         self.bytes = self.bytes.saturating_sub(held.message.size());
         Some(held)
     }
@@ -161,9 +169,12 @@ impl Queue {
             return;
         };
         held.state = state;
-        let key = SortKey::of(&held.message);
+        let key = match &held.position {
+            Some(position) => **position,
+            None => SortKey::of(&held.message, &self.attributes.order),
+        };
         if state == State::Ready {
-            self.ready.insert(key);
+            self.ready.insert(key, id);
         } else {
             self.ready.remove(&key);
         }

@@ -6,6 +6,7 @@ use pillarbox_messages::Destination;
 
 use super::{
     Core, Effects,
+    attributes::{QueueAttributes, QueueDefinition},
     draft::Draft,
     message::{MessageId, QueuedMessage},
     queue::QueueKind,
@@ -15,6 +16,17 @@ use crate::error::BusError;
 
 /// How many of a delivery's bits count the deliveries of one life of the queue space.
 const DELIVERY_BITS: u32 = 40;
+
+/// What must exist after a start.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Wanted<'a> {
+    /// Topics and queues; a queue that exists stays as it is.
+    pub(crate) destinations: &'a [Destination],
+    /// Queues, and what they are like.
+    pub(crate) queues: &'a [QueueDefinition],
+    /// Durable subscriptions, as client id, name and topic.
+    pub(crate) durable_subscriptions: &'a [(String, String, Destination)],
+}
 
 impl Core {
     /// Takes an entry of an earlier start's log, in the log's order. There is no time yet: whatever waits for one
@@ -50,22 +62,20 @@ impl Core {
     ///
     /// # Errors
     /// What is wrong with a destination or subscription that is to be made.
-    pub(crate) fn start(
-        &mut self,
-        now_ms: i64,
-        destinations: &[Destination],
-        durable_subscriptions: &[(String, String, Destination)],
-    ) -> Result<Effects, BusError> {
+    pub(crate) fn start(&mut self, now_ms: i64, wanted: &Wanted<'_>) -> Result<Effects, BusError> {
         self.now = now_ms;
         self.boot += 1;
         // So that no acknowledgement of an earlier life names a delivery of this one.
         self.next_delivery = self.boot.wrapping_shl(DELIVERY_BITS) + 1;
         self.draft.write_synced(Entry::Boot(self.boot));
         self.error_queue();
-        for destination in destinations {
+        for definition in wanted.queues {
+            self.define_queue(&definition.name, &definition.attributes)?;
+        }
+        for destination in wanted.destinations {
             self.define(destination)?;
         }
-        for (client_id, name, topic) in durable_subscriptions {
+        for (client_id, name, topic) in wanted.durable_subscriptions {
             self.register_durable(client_id, name, topic)?;
         }
         self.pass_time();
@@ -103,28 +113,36 @@ impl Core {
 
     fn replay_definition(&mut self, queue: QueueId, definition: Definition) {
         self.next_queue = self.next_queue.max(queue.0.saturating_add(1));
-        let kind = match definition {
+        let plain = QueueAttributes::plain();
+        let (kind, attributes) = match definition {
             Definition::Topic { name } => {
                 self.directory.topics.insert(name, queue);
                 return;
             }
-            Definition::Queue { name } => QueueKind::Named {
-                name,
-                passing: false,
-            },
+            Definition::Queue { name, attributes } => {
+                let passing = false;
+                (QueueKind::Named { name, passing }, attributes)
+            }
             Definition::Durable {
                 client_id,
                 name,
                 topic,
-            } => QueueKind::Durable {
-                client_id,
-                name,
-                topic,
-            },
+            } => {
+                let kind = QueueKind::Durable {
+                    client_id,
+                    name,
+                    topic,
+                };
+                (kind, plain)
+            }
         };
-        // Segments repeat the definitions.
-        if !self.queues.contains_key(&queue) {
-            self.insert_queue(queue, kind);
+        match self.queues.get_mut(&queue) {
+            // Segments repeat the definitions, and a later one is how the queue is from then on.
+            Some(known) => {
+                known.attributes = attributes;
+                self.note_sinks();
+            }
+            None => self.insert_queue(queue, kind, attributes),
         }
     }
 

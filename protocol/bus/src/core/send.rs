@@ -7,6 +7,7 @@ use pillarbox_messages::DestinationKind;
 use super::{
     Core, Counters,
     message::{MessageId, NewMessage, QueuedMessage, Reason, check_correlation_id, check_priority},
+    position::Wanted,
     queue::{Held, QueueKind, State},
     unit::{Entry, Place, QueueId},
 };
@@ -62,11 +63,15 @@ impl Core {
         }
         check_priority(message.priority)?;
         check_correlation_id(message.correlation_id.as_deref())?;
-        match (message.expires_at, message.not_before) {
+        if message.delay.is_some_and(|delay| delay < 0) {
+            return Err(BusError::invalid("a delay is not below 0"));
+        }
+        let delayed = message.delay.map(|delay| self.now.saturating_add(delay));
+        match (message.expires_at, message.not_before.max(delayed)) {
             (Some(expires), Some(from)) if expires <= from => Err(BusError::invalid(
                 "the message would expire before it may be delivered",
             )),
-            _ => Ok(()),
+            _ => self.check_position(message),
         }
     }
 
@@ -149,43 +154,19 @@ impl Core {
             return sent;
         }
         let lasting = targets.iter().any(|queue| self.is_lasting(*queue));
-        let mut message = self.queued(connection, id, new, lasting);
+        let wanted = Wanted::of(&new).filter(|_| !lost_queue);
+        let origin = self.origin(connection);
+        let mut message = QueuedMessage::of(new, id, origin, self.now, lasting);
         if lost_queue {
             to_error_queue(&mut message, Reason::Unroutable);
         }
-        self.place(Arc::new(message), &targets);
+        self.place(Arc::new(message), &targets, wanted);
         sent
     }
 
-    fn queued(
-        &self,
-        connection: ConnectionId,
-        id: MessageId,
-        new: NewMessage,
-        lasting: bool,
-    ) -> QueuedMessage {
-        let origin = self
-            .sessions
-            .get(&connection)
-            .map(|session| session.client_id.clone());
-        QueuedMessage {
-            id,
-            origin: origin.unwrap_or_default(),
-            enqueued_at: self.now,
-            destination: new.destination,
-            destination_text: new.destination_text,
-            headers: new.headers,
-            body: new.body,
-            persistent: new.persistent.unwrap_or(lasting),
-            priority: new.priority,
-            not_before: new.not_before,
-            expires_at: new.expires_at,
-            correlation_id: new.correlation_id,
-            reply_to: new.reply_to,
-            group: new.group,
-            original_destination: None,
-            reason: None,
-        }
+    fn origin(&self, connection: ConnectionId) -> String {
+        let session = self.sessions.get(&connection);
+        session.map_or_else(String::new, |session| session.client_id.clone())
     }
 
     fn is_lasting(&self, id: QueueId) -> bool {
@@ -195,15 +176,17 @@ impl Core {
     }
 
     /// Puts a message into queues, and into the log where it must outlive a restart.
-    fn place(&mut self, message: Arc<QueuedMessage>, targets: &[QueueId]) {
-        let stored: Vec<Place> = targets
-            .iter()
-            .filter(|queue| message.persistent && self.is_lasting(**queue))
-            .map(|queue| Place::fresh(*queue))
-            .collect();
+    fn place(&mut self, message: Arc<QueuedMessage>, targets: &[QueueId], wanted: Option<Wanted>) {
+        let mut stored = Vec::new();
         for &queue in targets {
-            let place = Place::fresh(queue);
-            let is_stored = stored.contains(&place);
+            let place = Place {
+                position: self.position(queue, message.id, wanted),
+                ..Place::fresh(queue)
+            };
+            let is_stored = message.persistent && self.is_lasting(queue);
+            if is_stored {
+                stored.push(place);
+            }
             if self.make_way(queue, &message) {
                 self.hold(&message, place, is_stored);
             }
@@ -224,6 +207,7 @@ impl Core {
             delivery_count: place.delivery_count,
             backout_count: place.backout_count,
             retry_at: place.retry_at,
+            position: place.position.map(Box::new),
             state: State::Ready,
             unit: 0,
         };
@@ -262,19 +246,26 @@ impl Core {
         Some(held)
     }
 
-    /// Moves a message to the error queue, in the same unit as whatever else this step does.
-    pub(super) fn move_to_error_queue(&mut self, queue: QueueId, id: MessageId, reason: Reason) {
+    /// Moves a message to the queue of this name, in the same unit as whatever else this step does. Without such a
+    /// queue the error queue takes it.
+    pub(super) fn move_message(
+        &mut self,
+        queue: QueueId,
+        id: MessageId,
+        reason: Reason,
+        target: Option<&str>,
+    ) {
         let Some(held) = self.remove_message(queue, id) else {
             return;
         };
         let mut message = Arc::unwrap_or_clone(held.message);
         to_error_queue(&mut message, reason);
-        let target = self.error_queue();
+        let target = target.and_then(|name| self.directory.queue(name));
+        let target = target.unwrap_or_else(|| self.error_queue());
         let place = Place {
-            queue: target,
             delivery_count: held.delivery_count,
             backout_count: held.backout_count,
-            retry_at: None,
+            ..Place::fresh(target)
         };
         let message = Arc::new(message);
         let stored = message.persistent && self.is_lasting(target);

@@ -4,17 +4,24 @@
 mod consuming;
 mod invariants;
 mod limits;
+mod ordering;
 mod routing;
 mod simulation;
 mod transactions;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use pillarbox_messages::Destination;
 
-use super::{Core, Effects, Input, Limits, message::NewMessage};
+use super::{
+    Core, Effects, Input, Limits, Wanted,
+    message::{NewMessage, QueuedMessage},
+};
 use crate::{
-    BusError, ClientTemplates,
-    embedded::connection::{AckMode, Command, ConnectionId, DeliveryId, Event, Token},
+    BusError, ClientTemplates, QueueAttributes, QueueDefinition,
+    embedded::connection::{AckMode, Command, ConnectionId, DeliveryId, Event, MessageId, Token},
+    log::codec,
 };
 
 /// A state machine, its clock, and what it has told its connections.
@@ -26,6 +33,10 @@ pub(super) struct World {
     told: Vec<(ConnectionId, Event)>,
     /// Units written, with their entries' number.
     units: Vec<(bool, usize)>,
+    /// Everything written, as the log has it.
+    written: Vec<u8>,
+    limits: Limits,
+    queues: Vec<QueueDefinition>,
 }
 
 impl World {
@@ -35,23 +46,66 @@ impl World {
 
     /// With the queue `work`, the topic `news`, and client topics made on demand.
     fn with_limits(limits: Limits) -> Self {
-        let templates = ClientTemplates::new(|d| d.name().starts_with("client."));
-        let mut core = Core::new(limits, templates);
-        let destinations = [Destination::queue("work"), Destination::topic("news")];
-        core.start(0, &destinations, &[]).unwrap();
-        Self {
-            core,
+        Self::build(limits, &[])
+    }
+
+    /// The same, but the queue `work` is like this.
+    fn with_work(attributes: QueueAttributes) -> Self {
+        let name = "work".to_owned();
+        Self::build(Limits::default(), &[QueueDefinition { name, attributes }])
+    }
+
+    fn build(limits: Limits, queues: &[QueueDefinition]) -> Self {
+        let mut world = Self {
+            core: Core::new(limits.clone(), ClientTemplates::none()),
             now: 0,
             token: 0,
             told: Vec::new(),
             units: Vec::new(),
-        }
+            written: Vec::new(),
+            limits,
+            queues: queues.to_vec(),
+        };
+        world.start().unwrap();
+        world.units.clear();
+        world
+    }
+
+    /// A new process, after this one has crashed with everything written.
+    fn restart(&mut self) {
+        self.told.clear();
+        self.start().unwrap();
+    }
+
+    fn start(&mut self) -> Result<(), BusError> {
+        let templates = ClientTemplates::new(|d| d.name().starts_with("client."));
+        let mut core = Core::new(self.limits.clone(), templates);
+        let entries = codec::decode(&self.written).expect("what was written");
+        entries.into_iter().for_each(|entry| core.replay(entry));
+        let destinations = [Destination::queue("work"), Destination::topic("news")];
+        let wanted = Wanted {
+            destinations: &destinations,
+            queues: &self.queues,
+            ..Wanted::default()
+        };
+        let effects = core.start(self.now, &wanted)?;
+        self.core = core;
+        self.take(effects);
+        Ok(())
     }
 
     fn step(&mut self, input: Input) {
-        let Effects { unit, events, .. } = self.core.step(self.now, input);
+        let effects = self.core.step(self.now, input);
+        self.take(effects);
+    }
+
+    fn take(&mut self, effects: Effects) {
+        let Effects { unit, events, .. } = effects;
         if let Some(unit) = unit {
             self.units.push((unit.sync, unit.entries.len()));
+            for entry in &unit.entries {
+                codec::encode(entry, &mut self.written);
+            }
         }
         self.told.extend(
             events
@@ -100,6 +154,19 @@ impl World {
             transaction: None,
             token,
         })
+    }
+
+    /// Sends, and returns the message's identity.
+    fn send_id(&mut self, connection: ConnectionId, message: NewMessage) -> MessageId {
+        self.send(connection, message).unwrap();
+        let last = self.token;
+        let id = self.told.iter().find_map(|(_, event)| match event {
+            Event::Done {
+                token, message_id, ..
+            } if *token == last => *message_id,
+            _ => None,
+        });
+        id.expect("no identity")
     }
 
     fn subscribe(
@@ -200,6 +267,16 @@ impl World {
             false
         });
         deliveries
+    }
+
+    /// The messages delivered since the last call.
+    fn delivered_messages(&mut self) -> Vec<Arc<QueuedMessage>> {
+        let told = std::mem::take(&mut self.told).into_iter();
+        let messages = told.filter_map(|(_, event)| match event {
+            Event::Deliver { message, .. } => Some(message),
+            _ => None,
+        });
+        messages.collect()
     }
 
     fn bodies(&mut self) -> Vec<String> {

@@ -1,6 +1,12 @@
 //! What time alone brings about: scheduled messages become ready, old ones expire, transactions time out.
 
-use super::{Core, queue::State};
+use super::{
+    Core,
+    attributes::OnExpiry,
+    message::{MessageId, Reason},
+    queue::State,
+    unit::QueueId,
+};
 
 impl Core {
     pub(super) fn pass_time(&mut self) {
@@ -32,9 +38,21 @@ impl Core {
                 .get(&queue_id)
                 .and_then(|queue| queue.messages.get(&id));
             if held.is_some_and(|held| !matches!(held.state, State::InFlight(_))) {
-                self.remove_message(queue_id, id);
-                self.counters.expired += 1;
+                self.expire_message(queue_id, id);
             }
+        }
+    }
+
+    /// Ends a message that is too old, as its queue wants it.
+    pub(super) fn expire_message(&mut self, queue_id: QueueId, id: MessageId) {
+        self.counters.expired += 1;
+        let queue = self.queues.get(&queue_id);
+        match queue.map(|queue| &queue.attributes.on_expiry) {
+            Some(OnExpiry::Move(target)) if !self.is_sink(queue_id) => {
+                let target = target.clone();
+                self.move_message(queue_id, id, Reason::Expired, Some(&target));
+            }
+            _ => drop(self.remove_message(queue_id, id)),
         }
     }
 }

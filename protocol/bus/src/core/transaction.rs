@@ -215,6 +215,9 @@ impl Core {
             }
         }
         let sends: Vec<&NewMessage> = transaction.sends.iter().collect();
+        for message in &sends {
+            self.check_position(message)?;
+        }
         let consumed: Vec<&Flight> = transaction
             .acks
             .iter()

@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use super::message::{MessageId, QueuedMessage};
+use super::{
+    attributes::QueueAttributes,
+    message::{MessageId, QueuedMessage},
+    rank::SortKey,
+};
 
 /// A queue's number; a topic has one too. Given once, and never to two at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -24,7 +28,7 @@ pub(crate) struct Unit {
 pub(crate) enum Entry {
     /// The queue space was opened for the n-th time.
     Boot(u64),
-    /// A lasting destination or durable subscription exists.
+    /// A lasting destination or durable subscription exists; replaces what was known about it.
     Define {
         queue: QueueId,
         definition: Definition,
@@ -50,6 +54,7 @@ pub(crate) enum Definition {
     },
     Queue {
         name: String,
+        attributes: QueueAttributes,
     },
     Durable {
         client_id: String,
@@ -68,6 +73,8 @@ pub(crate) struct Place {
     pub(crate) backout_count: u32,
     /// Not to be handed out again before this time (ms since 1970).
     pub(crate) retry_at: Option<i64>,
+    /// Its rank, if that is not the one that the queue's order gives it.
+    pub(crate) position: Option<SortKey>,
 }
 
 impl Place {
@@ -78,6 +85,7 @@ impl Place {
             delivery_count: 0,
             backout_count: 0,
             retry_at: None,
+            position: None,
         }
     }
 }

@@ -30,6 +30,10 @@ pub enum AckMode {
 }
 
 /// What a connection asks for.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most commands are sends, and the rest is not kept"
+)]
 #[derive(Clone, Debug)]
 pub enum Command {
     /// Starts a subscription. `Done` comes before its first `Deliver`.

@@ -7,7 +7,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::BrokerOptions;
 use crate::{
     core::{
-        Core, Limits,
+        Core, Limits, Wanted,
         message::MessageId,
         unit::{Entry, QueueId, Unit},
     },
@@ -102,7 +102,12 @@ fn open<S: Storage>(
     let mut core = Core::new(limits, options.client_templates.clone());
     let mut log = Log::open(storage()?, log_options, &mut |entry| core.replay(entry))?;
     let now = options.clock.now_ms();
-    let effects = core.start(now, &options.destinations, &options.durable_subscriptions)?;
+    let wanted = Wanted {
+        destinations: &options.destinations,
+        queues: &options.queues,
+        durable_subscriptions: &options.durable_subscriptions,
+    };
+    let effects = core.start(now, &wanted)?;
     if let Some(unit) = effects.unit {
         log.append(&[unit])?;
     }

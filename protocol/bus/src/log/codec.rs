@@ -1,12 +1,16 @@
 //! Entries as bytes: little endian, texts and lists with their length before them.
 
+mod attributes;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
 use pillarbox_messages::{Destination, DestinationKind};
 
 use crate::core::{
+    attributes::QueueAttributes,
     message::{MAX_PRIORITY, MessageId, QueuedMessage, Reason},
+    rank::SortKey,
     unit::{Definition, Entry, Place, QueueId},
 };
 
@@ -17,11 +21,16 @@ const REMOVE: u8 = 3;
 const PUT: u8 = 4;
 const ACK: u8 = 5;
 const COUNT: u8 = 6;
+// Since format 2. What needs nothing of it is written as before.
+const PUT_AT: u8 = 7;
+const COUNT_AT: u8 = 8;
 
 const TOPIC: u8 = 1;
 const QUEUE: u8 = 2;
 const DURABLE: u8 = 3;
 const TEMPORARY: u8 = 4;
+/// A queue with its attributes.
+const QUEUE_LIKE: u8 = 5;
 
 const REASONS: [(u8, Reason); 5] = [
     (1, Reason::Unroutable),
@@ -48,11 +57,15 @@ pub(crate) fn encode(entry: &Entry, out: &mut Vec<u8>) {
             put_u64(out, queue.0);
         }
         Entry::Put { message, places } => {
-            out.push(PUT);
+            let positions = places.iter().any(|place| place.position.is_some());
+            out.push(if positions { PUT_AT } else { PUT });
             put_message(out, message);
             put_length(out, places.len());
             for place in places {
                 put_place(out, place);
+                if positions {
+                    put_position(out, place.position);
+                }
             }
         }
         Entry::Ack { queue, ids } => {
@@ -64,9 +77,13 @@ pub(crate) fn encode(entry: &Entry, out: &mut Vec<u8>) {
             }
         }
         Entry::Count { id, place } => {
-            out.push(COUNT);
+            let position = place.position.is_some();
+            out.push(if position { COUNT_AT } else { COUNT });
             put_id(out, *id);
             put_place(out, place);
+            if position {
+                put_position(out, place.position);
+            }
         }
     }
 }
@@ -125,15 +142,30 @@ fn put_place(out: &mut Vec<u8>, place: &Place) {
     put_time(out, place.retry_at);
 }
 
+fn put_position(out: &mut Vec<u8>, position: Option<SortKey>) {
+    out.push(u8::from(position.is_some()));
+    if let Some(SortKey {
+        criteria,
+        turn,
+        sub,
+    }) = position
+    {
+        criteria.into_iter().for_each(|half| put_u64(out, half));
+        put_id(out, turn);
+        out.extend_from_slice(&sub.to_le_bytes());
+    }
+}
+
 fn put_definition(out: &mut Vec<u8>, definition: &Definition) {
     match definition {
         Definition::Topic { name } => {
             out.push(TOPIC);
             put_bytes(out, name.as_bytes());
         }
-        Definition::Queue { name } => {
-            out.push(QUEUE);
+        Definition::Queue { name, attributes } => {
+            out.push(QUEUE_LIKE);
             put_bytes(out, name.as_bytes());
+            attributes::put(out, attributes);
         }
         Definition::Durable {
             client_id,
@@ -196,6 +228,14 @@ impl<'a> Reader<'a> {
             PUT => Entry::Put {
                 message: Arc::new(self.message()?),
                 places: self.list(Self::place)?,
+            },
+            PUT_AT => Entry::Put {
+                message: Arc::new(self.message()?),
+                places: self.list(Self::place_at)?,
+            },
+            COUNT_AT => Entry::Count {
+                id: self.id()?,
+                place: self.place_at()?,
             },
             ACK => Entry::Ack {
                 queue: self.queue()?,
@@ -269,6 +309,21 @@ impl<'a> Reader<'a> {
             delivery_count: self.u32()?,
             backout_count: self.u32()?,
             retry_at: self.option(Self::i64)?,
+            position: None,
+        })
+    }
+
+    fn place_at(&mut self) -> Option<Place> {
+        let place = self.place()?;
+        let position = self.option(Self::position)?;
+        Some(Place { position, ..place })
+    }
+
+    fn position(&mut self) -> Option<SortKey> {
+        Some(SortKey {
+            criteria: [self.u64()?, self.u64()?],
+            turn: self.id()?,
+            sub: self.i64()?,
         })
     }
 
@@ -277,8 +332,14 @@ impl<'a> Reader<'a> {
             TOPIC => Definition::Topic {
                 name: self.string()?,
             },
+            // As it was before queues had attributes.
             QUEUE => Definition::Queue {
                 name: self.string()?,
+                attributes: QueueAttributes::default(),
+            },
+            QUEUE_LIKE => Definition::Queue {
+                name: self.string()?,
+                attributes: attributes::read(self)?,
             },
             DURABLE => Definition::Durable {
                 client_id: self.string()?,
@@ -349,13 +410,21 @@ mod tests {
             any::<u32>(),
             any::<u32>(),
             any::<Option<i64>>(),
+            proptest::option::of((any::<[u64; 2]>(), id(), any::<i64>())),
         )
-            .prop_map(|(queue, delivery_count, backout_count, retry_at)| Place {
-                queue: QueueId(queue),
-                delivery_count,
-                backout_count,
-                retry_at,
-            })
+            .prop_map(
+                |(queue, delivery_count, backout_count, retry_at, position)| Place {
+                    queue: QueueId(queue),
+                    delivery_count,
+                    backout_count,
+                    retry_at,
+                    position: position.map(|(criteria, turn, sub)| SortKey {
+                        criteria,
+                        turn,
+                        sub,
+                    }),
+                },
+            )
     }
 
     fn message() -> impl Strategy<Value = QueuedMessage> {
@@ -405,6 +474,15 @@ mod tests {
                     definition,
                 }
             }),
+            (any::<u64>(), text(), attributes::tests::any_attributes()).prop_map(
+                |(queue, name, attributes)| {
+                    let definition = Definition::Queue { name, attributes };
+                    Entry::Define {
+                        queue: QueueId(queue),
+                        definition,
+                    }
+                }
+            ),
             any::<u64>().prop_map(|queue| Entry::Remove {
                 queue: QueueId(queue)
             }),

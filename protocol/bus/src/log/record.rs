@@ -15,12 +15,17 @@ pub(crate) const SEGMENT_HEADER: usize = 40;
 pub(crate) const RECORD_HEADER: usize = 32;
 
 const SEGMENT_MAGIC: [u8; 8] = *b"PBXBUSLG";
-const FORMAT: u32 = 1;
+/// What is written. Format 1 knows no queue attributes and no positions; it is read as well, since everything in
+/// it means the same.
+pub(crate) const FORMAT: u32 = 2;
+const OLDEST_FORMAT: u32 = 1;
 const RECORD_MAGIC: [u8; 4] = [0xB5, b'u', b'n', 0x17];
 
 /// What a segment starts with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentHeader {
+    /// The format of what is in it.
+    pub(crate) format: u32,
     /// The segment's number, from 1.
     pub(crate) number: u64,
     /// The number of its first record.
@@ -42,7 +47,7 @@ impl SegmentHeader {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(SEGMENT_HEADER);
         out.extend_from_slice(&SEGMENT_MAGIC);
-        out.extend_from_slice(&FORMAT.to_le_bytes());
+        out.extend_from_slice(&self.format.to_le_bytes());
         out.extend_from_slice(&self.number.to_le_bytes());
         out.extend_from_slice(&self.first_record.to_le_bytes());
         out.extend_from_slice(&self.chain.to_le_bytes());
@@ -64,10 +69,11 @@ impl SegmentHeader {
             return None;
         }
         let format = u32_at(content, 8)?;
-        if format != FORMAT {
+        if !(OLDEST_FORMAT..=FORMAT).contains(&format) {
             return Some(Err(HeaderError::Format(format)));
         }
         Some(Ok(Self {
+            format,
             number: u64_at(content, 12)?,
             first_record: u64_at(content, 20)?,
             chain: u32_at(content, 28)?,
@@ -169,6 +175,7 @@ mod tests {
     #[test]
     fn headers_round_trip_and_notice_damage() {
         let header = SegmentHeader {
+            format: FORMAT,
             number: 7,
             first_record: 99,
             chain: 0xdead_beef,

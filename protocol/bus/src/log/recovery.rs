@@ -4,7 +4,7 @@ use std::{io, path::PathBuf};
 
 use super::{
     LogError, LogOptions, SPARE, codec,
-    record::{HeaderError, RECORD_HEADER, Record, SEGMENT_HEADER, SegmentHeader},
+    record::{FORMAT, HeaderError, RECORD_HEADER, Record, SEGMENT_HEADER, SegmentHeader},
     record::{proves_damage, read_record},
     storage::{LogFile, Storage},
 };
@@ -14,6 +14,8 @@ use crate::core::unit::Entry;
 pub(super) struct End<F> {
     pub(super) file: F,
     pub(super) segment: u64,
+    /// The format that the segment says it has.
+    pub(super) format: u32,
     pub(super) offset: u64,
     pub(super) number: u64,
     pub(super) chain: u32,
@@ -53,6 +55,7 @@ pub(super) fn first_segment<S: Storage>(
     options: LogOptions,
 ) -> Result<End<S::File>, LogError> {
     let header = SegmentHeader {
+        format: FORMAT,
         number: 1,
         first_record: 1,
         chain: 0,
@@ -67,6 +70,7 @@ pub(super) fn first_segment<S: Storage>(
     Ok(End {
         file,
         segment: 1,
+        format: FORMAT,
         offset: SEGMENT_HEADER as u64,
         number: 0,
         chain: 0,
@@ -143,6 +147,7 @@ fn read_segment<S: Storage>(
     Ok(End {
         file,
         segment: number,
+        format: header.format,
         offset: offset as u64,
         number: last,
         chain,

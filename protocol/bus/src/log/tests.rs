@@ -11,6 +11,7 @@ use super::{
     record::{RECORD_HEADER, SEGMENT_HEADER},
 };
 use crate::core::{
+    attributes::QueueAttributes,
     message::{MessageId, QueuedMessage},
     unit::{Definition, Entry, Place, QueueId, Unit},
 };
@@ -68,6 +69,7 @@ fn define() -> Entry {
         queue: QUEUE,
         definition: Definition::Queue {
             name: "q".to_owned(),
+            attributes: QueueAttributes::default(),
         },
     }
 }

@@ -5,7 +5,7 @@ use pillarbox_messages::Destination;
 use super::{World, news, queue, work};
 use crate::{
     BusError,
-    core::{Input, message::NewMessage},
+    core::{Input, Wanted, message::NewMessage},
     embedded::connection::{AckMode, Command, Event},
 };
 
@@ -277,7 +277,7 @@ fn no_acknowledgement_of_an_earlier_life_fits_a_delivery_of_this_one() {
     for again in 0..2 {
         let mut world = World::new();
         for _ in 0..again {
-            world.core.start(0, &[], &[]).unwrap();
+            world.core.start(0, &Wanted::default()).unwrap();
         }
         let a = world.open(1, "a");
         world.subscribe(a, 1, queue(), 10).unwrap();

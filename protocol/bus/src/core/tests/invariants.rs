@@ -1,10 +1,10 @@
 //! What is true between any two steps, recounted from the queues.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::core::{
     Core,
-    queue::{Queue, QueueKind, SortKey, State},
+    queue::{Queue, QueueKind, State},
     unit::QueueId,
 };
 
@@ -12,12 +12,13 @@ pub(crate) fn check(core: &Core) {
     let (mut messages, mut bytes, mut plain, mut in_flight) = (0, 0, 0, 0);
     let (mut due, mut expiry) = (BTreeSet::new(), BTreeSet::new());
     for (queue_id, queue) in &core.queues {
-        let mut ready = BTreeSet::new();
+        let mut ready = BTreeMap::new();
+        let mut inserted = BTreeMap::new();
         for (id, held) in &queue.messages {
             messages += 1;
             match held.state {
                 State::Ready => {
-                    ready.insert(SortKey::of(&held.message));
+                    ready.insert(queue.key(held), *id);
                 }
                 State::Scheduled(at) => {
                     due.insert((at, *queue_id, *id));
@@ -38,9 +39,13 @@ pub(crate) fn check(core: &Core) {
                 expiry.insert((at, *queue_id, *id));
                 assert!(at > core.now, "expired and still there");
             }
+            if queue.key(held).sub != 0 {
+                inserted.insert(queue.key(held), *id);
+            }
             assert!(!held.stored || queue.kind.is_lasting());
         }
         assert_eq!(queue.ready, ready);
+        assert_eq!(queue.inserted, inserted);
         let size: u64 = queue
             .messages
             .values()

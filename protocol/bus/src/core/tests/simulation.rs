@@ -14,7 +14,7 @@ use super::invariants;
 use crate::{
     BusError, ClientTemplates,
     core::{
-        Core, Effects, Input, Limits, Posted,
+        Core, Effects, Input, Limits, Posted, Wanted,
         message::{MessageId, QueuedMessage},
         unit::Unit,
     },
@@ -421,7 +421,12 @@ fn open(disk: &Disk, now: i64) -> (Log<Disk>, Core) {
         Destination::topic("news"),
     ];
     let durable = [("d".to_owned(), "n".to_owned(), Destination::topic("news"))];
-    let effects = core.start(now, &destinations, &durable).unwrap();
+    let wanted = Wanted {
+        destinations: &destinations,
+        durable_subscriptions: &durable,
+        ..Wanted::default()
+    };
+    let effects = core.start(now, &wanted).unwrap();
     log.append(&[effects.unit.unwrap()]).unwrap();
     (log, core)
 }

@@ -30,12 +30,8 @@ const STRIPPED: [&str; 13] = [
     "original-destination",
 ];
 /// Requests to the bus that this one can't fulfil. Better refused than forgotten.
-const UNSUPPORTED: [&str; 8] = [
-    "q-top",
-    "q-before",
-    "q-not-before",
+const UNSUPPORTED: [&str; 4] = [
     "q-dedup",
-    "AMQ_SCHEDULED_DELAY",
     "AMQ_SCHEDULED_PERIOD",
     "AMQ_SCHEDULED_REPEAT",
     "AMQ_SCHEDULED_CRON",
@@ -71,6 +67,10 @@ pub(super) fn read(
                 }
                 earliest(&mut message, now_ms.saturating_add(ttl));
             }
+            "q-not-before" => message.not_before = Some(time(&name, &value)?),
+            "AMQ_SCHEDULED_DELAY" => message.delay = Some(time(&name, &value)?),
+            "q-top" => message.top = boolean(&name, &value)?,
+            "q-before" => message.before = Some(number(&name, &value)?),
             "correlation-id" => message.correlation_id = Some(value),
             "reply-to" => message.reply_to = Some(reply_to(value, &own)?),
             "JMSXGroupID" => message.group = Some(value),
@@ -84,6 +84,15 @@ pub(super) fn read(
         }
     }
     Ok(message)
+}
+
+/// Milliseconds, since 1970 or from now on.
+fn time(name: &str, value: &str) -> Result<i64, Refusal> {
+    let time: i64 = number(name, value)?;
+    if time < 0 {
+        return Err(Refusal::invalid(format!("{name} is not below 0")));
+    }
+    Ok(time)
 }
 
 /// 0 is never, as with JMS; of several times the earliest holds.
@@ -198,8 +207,12 @@ mod tests {
             ("expires", "tomorrow"),
             ("q-ttl", "0"),
             ("q-ttl", "99999999999999999999"),
-            ("q-top", "true"),
-            ("AMQ_SCHEDULED_DELAY", "1"),
+            ("q-top", "yes"),
+            ("q-before", "7"),
+            ("q-before", "1-"),
+            ("q-not-before", "-1"),
+            ("AMQ_SCHEDULED_DELAY", "soon"),
+            ("AMQ_SCHEDULED_CRON", "* * * * *"),
             ("reply-to", "/temp-queue/a,b"),
         ] {
             assert_eq!(
@@ -209,6 +222,19 @@ mod tests {
             );
         }
         assert!(read(Frame::new(StompCommand::Send), 0, own).is_err());
+    }
+
+    #[test]
+    fn places_and_times() {
+        let before = read_with("q-before", "3-17").unwrap().before;
+        assert_eq!(before.map(|id| (id.boot, id.seq)), Some((3, 17)));
+        assert!(read_with("q-top", "true").unwrap().top);
+        assert!(!read_with("q-top", "false").unwrap().top);
+        let at = read_with("q-not-before", "5000").unwrap();
+        assert_eq!((at.not_before, at.delay), (Some(5_000), None));
+        let delayed = read_with("AMQ_SCHEDULED_DELAY", "5000").unwrap();
+        assert_eq!((delayed.not_before, delayed.delay), (None, Some(5_000)));
+        assert!(delayed.headers.is_empty());
     }
 
     #[test]

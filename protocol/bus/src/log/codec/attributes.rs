@@ -1,0 +1,157 @@
+//! A queue's attributes as bytes: how many, then each with its number and the length of its value before it. All are
+//! written, so that what one is by default can change without changing what is there.
+
+use super::{Reader, put_bytes, put_length};
+use crate::core::attributes::{
+    Criterion, OnExpiry, Order, OutOfOrder, QueueAttributes, RetryDelay,
+};
+
+// Numbers once used here are never given another meaning.
+const ORDER: u8 = 1;
+const OUT_OF_ORDER: u8 = 2;
+const RETRY_DELAY: u8 = 3;
+const EXPIRY_QUEUE: u8 = 4;
+
+const CRITERIA: [(u8, Criterion); 3] = [
+    (1, Criterion::Time),
+    (2, Criterion::Expiration),
+    (3, Criterion::Priority),
+];
+const LATEST_FIRST: u8 = 9;
+
+const TOP: u8 = 1;
+const BEFORE: u8 = 2;
+
+pub(super) fn put(out: &mut Vec<u8>, attributes: &QueueAttributes) {
+    let QueueAttributes {
+        order,
+        out_of_order,
+        retry_delay,
+        on_expiry,
+    } = attributes;
+    let mut values = vec![
+        (ORDER, order_bytes(order)),
+        (OUT_OF_ORDER, vec![out_of_order_byte(*out_of_order)]),
+        (RETRY_DELAY, retry_delay_bytes(*retry_delay)),
+    ];
+    if let OnExpiry::Move(target) = on_expiry {
+        values.push((EXPIRY_QUEUE, target.clone().into_bytes()));
+    }
+    put_length(out, values.len());
+    for (number, value) in values {
+        out.push(number);
+        put_bytes(out, &value);
+    }
+}
+
+pub(super) fn read(reader: &mut Reader<'_>) -> Option<QueueAttributes> {
+    let mut attributes = QueueAttributes::default();
+    for _ in 0..reader.u32()? {
+        let number = reader.u8()?;
+        let mut value = Reader {
+            rest: reader.bytes()?,
+        };
+        read_one(&mut attributes, number, &mut value)?;
+        if !value.rest.is_empty() {
+            return None;
+        }
+    }
+    Some(attributes)
+}
+
+fn read_one(attributes: &mut QueueAttributes, number: u8, value: &mut Reader<'_>) -> Option<()> {
+    match number {
+        ORDER => attributes.order = read_order(value)?,
+        OUT_OF_ORDER => {
+            let bits = value.u8().filter(|bits| *bits <= TOP | BEFORE)?;
+            attributes.out_of_order = OutOfOrder {
+                top: bits & TOP != 0,
+                before: bits & BEFORE != 0,
+            };
+        }
+        RETRY_DELAY => {
+            attributes.retry_delay = RetryDelay {
+                initial_ms: value.i64()?,
+                max_ms: value.i64()?,
+            };
+        }
+        EXPIRY_QUEUE => attributes.on_expiry = OnExpiry::Move(rest_as_text(value)?),
+        _ => return None,
+    }
+    Some(())
+}
+
+fn order_bytes(order: &Order) -> Vec<u8> {
+    let mut bytes: Vec<u8> = Vec::new();
+    for criterion in &order.criteria {
+        let number = CRITERIA.into_iter().find(|(_, it)| it == criterion);
+        bytes.extend(number.map(|(number, _)| number));
+    }
+    if order.latest_first {
+        bytes.push(LATEST_FIRST);
+    }
+    bytes
+}
+
+fn read_order(value: &mut Reader<'_>) -> Option<Order> {
+    let mut order = Order {
+        criteria: Vec::new(),
+        latest_first: false,
+    };
+    while !value.rest.is_empty() {
+        let number = value.u8()?;
+        if number == LATEST_FIRST {
+            order.latest_first = true;
+        } else {
+            let (_, criterion) = CRITERIA.into_iter().find(|(it, _)| *it == number)?;
+            order.criteria.push(criterion);
+        }
+    }
+    // A queue with more is none that could have been made, and its ranks would not fit.
+    (order.criteria.len() <= CRITERIA.len()).then_some(order)
+}
+
+fn out_of_order_byte(out_of_order: OutOfOrder) -> u8 {
+    let OutOfOrder { top, before } = out_of_order;
+    (u8::from(top) * TOP) | (u8::from(before) * BEFORE)
+}
+
+fn retry_delay_bytes(delay: RetryDelay) -> Vec<u8> {
+    let RetryDelay { initial_ms, max_ms } = delay;
+    [initial_ms.to_le_bytes(), max_ms.to_le_bytes()].concat()
+}
+
+fn rest_as_text(value: &mut Reader<'_>) -> Option<String> {
+    let rest = value.take(value.rest.len())?;
+    String::from_utf8(rest.to_vec()).ok()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    pub(in super::super) fn any_attributes() -> impl Strategy<Value = QueueAttributes> {
+        let criteria: Vec<Criterion> = CRITERIA.iter().map(|(_, criterion)| *criterion).collect();
+        let criteria = proptest::sample::subsequence(criteria, 0..=3).prop_shuffle();
+        let order = (criteria, any::<bool>()).prop_map(|(criteria, latest_first)| Order {
+            criteria,
+            latest_first,
+        });
+        let out_of_order =
+            any::<(bool, bool)>().prop_map(|(top, before)| OutOfOrder { top, before });
+        let retry_delay =
+            any::<(i64, i64)>().prop_map(|(initial_ms, max_ms)| RetryDelay { initial_ms, max_ms });
+        let on_expiry = proptest::option::of("\\PC{0,12}")
+            .prop_map(|target| target.map_or(OnExpiry::Drop, OnExpiry::Move));
+        (order, out_of_order, retry_delay, on_expiry).prop_map(
+            |(order, out_of_order, retry_delay, on_expiry)| QueueAttributes {
+                order,
+                out_of_order,
+                retry_delay,
+                on_expiry,
+            },
+        )
+    }
+}
