@@ -9,6 +9,7 @@ mod decode;
 mod dial;
 mod dialect;
 mod encode;
+mod prompt;
 mod run;
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use super::{Passcode, StompOptions, decode, dialect::Dialect};
+use super::{Passcode, StompOptions, decode, dialect::Dialect, prompt::PromptStream};
 use crate::{
     error::BusError,
     stomp::{
@@ -21,7 +21,7 @@ use crate::{
 /// A session with a broker.
 #[derive(Debug)]
 pub(super) struct Dialled {
-    pub(super) wire: Wire<TcpStream>,
+    pub(super) wire: Wire<PromptStream>,
     pub(super) dialect: &'static Dialect,
 }
 
@@ -97,7 +97,7 @@ async fn open(
     Ok(Dialled { wire, dialect })
 }
 
-fn new_wire(stream: TcpStream, options: &StompOptions) -> Wire<TcpStream> {
+fn new_wire(stream: TcpStream, options: &StompOptions) -> Wire<PromptStream> {
     let stalls = StallLimits {
         read: options.connect_timeout * 3,
         write: options.connect_timeout * 6,
@@ -106,7 +106,7 @@ fn new_wire(stream: TcpStream, options: &StompOptions) -> Wire<TcpStream> {
         body: 64 << 10,
         ..options.limits
     };
-    Wire::new(stream, limits, stalls)
+    Wire::new(PromptStream(stream), limits, stalls)
 }
 
 fn connect_frame(
@@ -129,7 +129,7 @@ fn connect_frame(
     frame
 }
 
-async fn first_frame(wire: &mut Wire<TcpStream>) -> Result<Frame, WireError> {
+async fn first_frame(wire: &mut Wire<PromptStream>) -> Result<Frame, WireError> {
     loop {
         if let Some(frame) = wire.frame()? {
             return Ok(frame);

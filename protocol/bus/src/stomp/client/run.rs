@@ -5,7 +5,6 @@ use std::{sync::Arc, time::Duration};
 use bytes::BytesMut;
 use futures_util::future::select_all;
 use tokio::{
-    net::TcpStream,
     sync::{mpsc, watch},
     time::{Instant, Interval, MissedTickBehavior, interval, sleep},
 };
@@ -16,6 +15,7 @@ use super::{
     Request, StompOptions, Trouble,
     core::{Core, Step},
     dial::{Dialled, dial},
+    prompt::PromptStream,
 };
 use crate::{
     error::BusError,
@@ -185,7 +185,7 @@ impl Owner {
         end
     }
 
-    async fn exchange(&mut self, wire: &mut Wire<TcpStream>) -> End {
+    async fn exchange(&mut self, wire: &mut Wire<PromptStream>) -> End {
         let mut closing = false;
         loop {
             match self.take_frames(wire) {
@@ -227,7 +227,7 @@ impl Owner {
         }
     }
 
-    fn take_frames(&mut self, wire: &mut Wire<TcpStream>) -> Result<Option<End>, String> {
+    fn take_frames(&mut self, wire: &mut Wire<PromptStream>) -> Result<Option<End>, String> {
         while let Some(frame) = wire.frame().map_err(|error| error.to_string())? {
             match self.core.on_frame(frame, &mut wire.output) {
                 Step::Continue => {}
@@ -239,7 +239,7 @@ impl Owner {
     }
 
     /// Takes on what waits, as far as it may be written, so that it goes out together.
-    fn take_requests(&mut self, first: Option<Request>, wire: &mut Wire<TcpStream>) {
+    fn take_requests(&mut self, first: Option<Request>, wire: &mut Wire<PromptStream>) {
         let mut next = first;
         while let Some(request) = next {
             self.core.on_request(request, &mut wire.output);
@@ -250,7 +250,7 @@ impl Owner {
         }
     }
 
-    fn begin_close(&mut self, wire: &mut Wire<TcpStream>) {
+    fn begin_close(&mut self, wire: &mut Wire<PromptStream>) {
         self.core.disconnect(&mut wire.output);
         wire.set_deadline(Some(Instant::now() + self.options.close_timeout));
     }
