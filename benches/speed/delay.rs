@@ -14,6 +14,7 @@ use pillarbox_bus::stomp::{
     codec::StompCodec,
     frame::{Frame, StompCommand},
 };
+use rustix::net::sockopt::set_tcp_quickack;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{
@@ -120,6 +121,8 @@ fn carry(
         let mut frames = BytesMut::new();
         let mut piece = vec![0; 64 << 10];
         while let Ok(read @ 1..) = from.read(&mut piece).await {
+            // Not to be seen as a delay of the broker, which waits for it before it sends more.
+            set_tcp_quickack(from.as_ref(), true).expect("a socket");
             let bytes = piece[..read].to_vec();
             frames.extend_from_slice(&bytes);
             while let Ok(Some(frame)) = codec.decode(&mut frames) {
