@@ -54,9 +54,10 @@ disk_free_limit.absolute = 1MiB
 
 fn command(directory: &Path) -> Command {
     let mut command = Command::new("sh");
-    // The name server stays in the foreground, and so in the group that is killed.
+    // The name server stays in the foreground, and so in the group that is killed. It answers first, since the server
+    // starts one outside the group where none does.
     command
-        .args(["-c", r#"epmd & exec "$1""#, "sh"])
+        .args(["-c", WITH_NAME_SERVER, "sh"])
         .arg(server().join("sbin").join("rabbitmq-server"))
         .env("HOME", directory)
         .env("TMPDIR", directory)
@@ -72,6 +73,10 @@ fn command(directory: &Path) -> Command {
         .env("RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", LOCAL);
     command
 }
+
+/// Runs a name server, and beside it the program that it is given.
+const WITH_NAME_SERVER: &str =
+    r#"epmd & until epmd -names > /dev/null 2>&1; do sleep 0.05; done; exec "$1""#;
 
 /// What the nodes of a cluster would talk through is nobody else's business.
 const LOCAL: &str = "-kernel inet_dist_use_interface {127,0,0,1}";
