@@ -91,7 +91,7 @@ pub(crate) use self::{
     upkeep::Identity,
     walk::{Found, Tree, TreeKind, Walk},
 };
-use crate::digests::Checksums;
+use crate::{digests::Checksums, in_place::can_block_in_place};
 
 /// What an archive is made of.
 #[derive(Clone, Debug)]
@@ -250,7 +250,7 @@ impl Archive {
     ) -> Result<StoredFile, ArchiveError> {
         let collection = Arc::clone(self.collection(collection)?);
         let id = id.clone();
-        blocking(move || collection.open_file(&id)).await
+        briefly(move || collection.open_file(&id)).await
     }
 
     fn collection(&self, id: &CollectionId) -> Result<&Arc<CollectionArchive>, ArchiveError> {
@@ -297,6 +297,18 @@ fn is_absence(error: &io::Error) -> bool {
         error.kind(),
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
     )
+}
+
+/// Runs a job of a few system calls, which as a rule wait for nothing: where it is, since the way to another thread and
+/// back would take longer. The other tasks of this thread move elsewhere meanwhile.
+async fn briefly<T: Send + 'static>(
+    job: impl FnOnce() -> Result<T, ArchiveError> + Send + 'static,
+) -> Result<T, ArchiveError> {
+    if can_block_in_place() {
+        tokio::task::block_in_place(job)
+    } else {
+        blocking(job).await
+    }
 }
 
 async fn blocking<T: Send + 'static>(

@@ -4,7 +4,7 @@
 //! checksums ([`digests`]), the answers to requests ([`desk`]), and the node that gives them on the bus
 //! ([`service`]). Internal:
 //! `handlers` (one per operation: check, then perform; none knows the bus), `checks`, `refusal`,
-//! `download`, `existing`, `change`, `listing`, `result_document`, `disk_checksum`, `noticing`, `presence`,
+//! `download`, `existing`, `change`, `listing`, `result_document`, `disk_checksum`, `in_place`, `noticing`, `presence`,
 //! `shortage`, `take_over`, `text`, `untold` and `context`, which they share. [`workers`] do unasked what keeps index and disk in
 //! agreement.
 //!
@@ -33,6 +33,7 @@ mod download;
 mod existing;
 mod handlers;
 mod health;
+mod in_place;
 pub mod index;
 mod listing;
 mod noticing;

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 use pillarbox_messages::{ArchiveFileId, CollectionId};
 
 use super::{
-    Archive, ArchiveError, Claim, IncomingFile, Inner, Leftover, ReceivedFile, blocking,
+    Archive, ArchiveError, Claim, IncomingFile, Inner, Leftover, ReceivedFile, briefly,
     shelf::Shelf,
 };
 use crate::{
@@ -32,7 +32,7 @@ impl Archive {
             return Ok(());
         }
         let (space, id) = (Arc::clone(&self.0.space), id.clone());
-        blocking(move || {
+        briefly(move || {
             for shelf in &collection.shelves {
                 shelf.admits(&id, Leftover::Replace)?;
             }
@@ -84,7 +84,7 @@ impl Archive {
             return Ok(IncomingFile::new(claim, None, specs));
         }
         let space = Arc::clone(&self.0.space);
-        blocking(move || {
+        briefly(move || {
             let preferred = preferred(&claim)?;
             let (id, shelves) = (&claim.collection.id, &claim.collection.shelves);
             let reservation = space.reserve(id, shelves, preferred.as_ref(), announced)?;

@@ -8,16 +8,14 @@ use std::{
 
 use pillarbox_messages::{CollectionId, FileId};
 use rusqlite::{Connection, OptionalExtension, params};
-use tokio::{
-    runtime::{Handle, RuntimeFlavor},
-    sync::Semaphore,
-};
+use tokio::sync::Semaphore;
 
 use super::{
     FileRow, IndexError, ListQuery, OperationKey, PAGE_MAX, Page, Position, Remembered,
     rows::{file_row, natural, remembered, sql_integer},
     schema,
 };
+use crate::in_place::can_block_in_place;
 
 /// The reading connections.
 #[derive(Debug)]
@@ -46,7 +44,7 @@ impl Readers {
         &self,
         query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, IndexError> {
-        if Handle::current().runtime_flavor() != RuntimeFlavor::MultiThread {
+        if !can_block_in_place() {
             return self.on_a_thread(query).await;
         }
         let permit = self.permits.acquire().await;
