@@ -245,7 +245,7 @@ async fn run<H: Handler>(
         Ok(Checked::Accepted(accepted)) => {
             let message = H::progress(context, request, &accepted);
             let told = progress.send(with_kept_spec(context, message));
-            // On its way first, but nothing waits until the bus has it.
+            // On its way first, but the work does not wait for room on the connection.
             let performed = H::perform(context, origin, request, accepted);
             tokio::join!(told, performed).1
         }

@@ -110,7 +110,8 @@ pub(super) async fn acknowledge(delivery: Delivery) {
     }
 }
 
-/// Sends progress responses to the requester.
+/// Sends progress responses to the requester. The final response follows on the same connection, and so after them
+/// without waiting until the bus has them.
 struct BusProgress<'a> {
     component: &'a Component,
     received: &'a Received,
@@ -120,7 +121,7 @@ impl Progress for BusProgress<'_> {
     async fn send(&self, message: Message) {
         let sent = self
             .component
-            .reply(&message, self.received.reply_address.as_deref())
+            .reply_soon(&message, self.received.reply_address.as_deref())
             .await;
         if let Err(error) = sent {
             debug!(%error, "progress response not sent");

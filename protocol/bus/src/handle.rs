@@ -85,6 +85,16 @@ impl Bus {
         self.publish_all(vec![message]).await
     }
 
+    /// Sends a message without waiting for the bus: returns when the connection has taken it on, after what it was
+    /// given before. That the bus refuses it, or never has it, nobody is told.
+    ///
+    /// # Errors
+    /// What can be known here: [`BusError::Closed`], or a message that no bus would take.
+    pub async fn publish_soon(&self, message: Outgoing) -> Result<(), BusError> {
+        self.check(&message)?;
+        forward!(self, client => client.publish_soon(message).await)
+    }
+
     /// Sends several messages, one after the other but without waiting in between.
     ///
     /// # Errors

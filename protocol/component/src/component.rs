@@ -229,6 +229,20 @@ impl Component {
             .await
     }
 
+    /// Sends a response that whoever waits for it can do without; see [`Bus::publish_soon`].
+    ///
+    /// # Errors
+    /// What can be known without waiting for the bus.
+    pub async fn reply_soon(
+        &self,
+        response: &Message,
+        reply_address: Option<&str>,
+    ) -> Result<(), BusError> {
+        self.bus()
+            .publish_soon(self.outgoing_reply(response, reply_address))
+            .await
+    }
+
     /// Reads a message and checks all that is checked before a handler sees it.
     ///
     /// # Errors

@@ -111,6 +111,16 @@ impl Client {
         results
     }
 
+    /// Sends without an answer; see [`Bus::publish_soon`](crate::Bus::publish_soon).
+    pub(crate) async fn publish_soon(&self, message: Outgoing) -> Result<(), BusError> {
+        let command = Command::Send {
+            message: self.new_message(message),
+            transaction: None,
+            token: 0,
+        };
+        self.inner.sender.submit(command).await
+    }
+
     async fn submit_sends(&self, messages: Vec<Outgoing>) -> Result<Vec<Answer>, BusError> {
         let (mut commands, mut answers) = (Vec::new(), Vec::new());
         for message in messages {

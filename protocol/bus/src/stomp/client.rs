@@ -119,7 +119,8 @@ enum Request {
     Publish {
         message: Outgoing,
         permit: OwnedSemaphorePermit,
-        answer: Answer,
+        /// `None` if nobody waits, and it is wanted all the same.
+        answer: Option<Answer>,
     },
     Subscribe {
         number: u64,
@@ -274,15 +275,24 @@ impl Client {
         &self,
         message: Outgoing,
     ) -> Result<oneshot::Receiver<Result<(), BusError>>, BusError> {
-        let permit = self.permit(&message).await?;
         let (answer, answered) = oneshot::channel();
+        self.submit(message, Some(answer)).await?;
+        Ok(answered)
+    }
+
+    /// Sends without an answer; see [`Bus::publish_soon`](crate::Bus::publish_soon).
+    pub(crate) async fn publish_soon(&self, message: Outgoing) -> Result<(), BusError> {
+        self.submit(message, None).await
+    }
+
+    async fn submit(&self, message: Outgoing, answer: Option<Answer>) -> Result<(), BusError> {
+        let permit = self.permit(&message).await?;
         self.request(Request::Publish {
             message,
             permit,
             answer,
         })
-        .await?;
-        Ok(answered)
+        .await
     }
 
     pub(crate) async fn subscribe(

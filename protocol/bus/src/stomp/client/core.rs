@@ -113,7 +113,7 @@ impl Core {
                     send.attempts += u32::from(refusal.is_some());
                     match refusal {
                         Some(error) if send.attempts >= MAX_ATTEMPTS => {
-                            let _ = send.answer.send(Err(error.clone()));
+                            reply(send.answer, Err(error.clone()));
                         }
                         _ => self.unsent.push_back(Work::Send(send)),
                     }
@@ -287,7 +287,7 @@ impl Core {
             return Step::Continue;
         };
         match work {
-            Work::Send(send) => reply(Some(send.answer), Ok(())),
+            Work::Send(send) => reply(send.answer, Ok(())),
             Work::Subscribe(number) => {
                 if !self.subscriptions.established(number) {
                     self.unsubscribe(number, false, None, out);

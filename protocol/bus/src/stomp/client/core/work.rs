@@ -37,11 +37,12 @@ pub(in crate::stomp::client) enum Work {
     Disconnect,
 }
 
-/// A message whose sender waits for the bus to have it.
+/// A message that the bus is to have.
 #[derive(Debug)]
 pub(in crate::stomp::client) struct Send {
     pub(super) message: Outgoing,
-    pub(super) answer: Answer,
+    /// Who waits until the bus has it.
+    pub(super) answer: Option<Answer>,
     pub(super) attempts: u32,
     /// When its time to live ends.
     expires: Option<Instant>,
@@ -55,7 +56,7 @@ impl Work {
     pub(super) fn send(
         message: Outgoing,
         permit: OwnedSemaphorePermit,
-        answer: Answer,
+        answer: Option<Answer>,
         volatile_timeout: Duration,
     ) -> Self {
         let now = Instant::now();
@@ -80,7 +81,7 @@ impl Work {
     /// Tells whoever waits for it.
     pub(super) fn fail(self, error: &BusError) {
         match self {
-            Self::Send(send) => reply(Some(send.answer), Err(error.clone())),
+            Self::Send(send) => reply(send.answer, Err(error.clone())),
             Self::Unsubscribe { answer } | Self::Cancel { answer, .. } | Self::Ack { answer } => {
                 reply(answer, Err(error.clone()));
             }
@@ -93,7 +94,7 @@ impl Work {
     /// Whether it should not be written any more because who asked has stopped waiting.
     pub(super) fn is_abandoned(&self) -> bool {
         match self {
-            Self::Send(send) => send.answer.is_closed(),
+            Self::Send(send) => send.answer.as_ref().is_some_and(Answer::is_closed),
             Self::Commit { answer, .. } => answer.is_closed(),
             _ => false,
         }
