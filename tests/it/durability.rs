@@ -1,5 +1,6 @@
 //! kill -9 while a client puts files: what was reported done is done, and nothing is half done.
 
+mod bus;
 mod changes;
 mod parts;
 mod syncs;
