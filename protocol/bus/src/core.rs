@@ -8,6 +8,7 @@ pub(crate) mod attributes;
 mod consume;
 mod directory;
 mod draft;
+mod lanes;
 pub(crate) mod message;
 mod position;
 pub(crate) mod queue;

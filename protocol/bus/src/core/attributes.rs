@@ -9,8 +9,12 @@ use crate::{error::BusError, spelling};
 pub struct QueueAttributes {
     /// Which message is first. Can be changed only while the queue is empty.
     pub order: Order,
-    /// Who may jump it.
+    /// Who may jump it. Nobody may where there are lanes.
     pub out_of_order: OutOfOrder,
+    /// Which messages are handed out one after the other.
+    pub lanes: Lanes,
+    /// Messages that name no message group are refused.
+    pub require_key: bool,
     /// How long a refused message waits.
     pub retry_delay: RetryDelay,
     /// What becomes of a message that is too old.
@@ -55,6 +59,36 @@ pub struct OutOfOrder {
     pub top: bool,
     /// Directly before a message that the sender names.
     pub before: bool,
+}
+
+/// Which messages are dealt with one after the other, by one consumer at a time: those of one lane. What is in
+/// different lanes is dealt with side by side.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lanes {
+    /// None are: the queue keeps an order of handing out, not of dealing with.
+    #[default]
+    None,
+    /// All are: one consumer has the queue, others wait for it to go.
+    Single,
+    /// Those whose message groups fall into the same lane, of a fixed number. Lane `i` can be addressed by itself, as
+    /// the queue's name with `.i` behind it.
+    Hashed {
+        /// How many lanes there are.
+        count: u32,
+        /// How a message group falls into its lane.
+        hash: LaneHash,
+    },
+    /// Those of one message group.
+    Key,
+}
+
+/// How a message group falls into a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LaneHash {
+    /// As Java's `Math.floorMod(group.hashCode(), count)` does.
+    JavaString,
+    /// The 64 bit FNV-1a hash of its UTF-8, modulo the number of lanes.
+    Fnv1a64,
 }
 
 /// The pause before a refused message comes again: doubles each time.
@@ -108,6 +142,9 @@ pub struct QueueDefinition {
 /// The longest pause there may be, in milliseconds: ten years, leap days included.
 const LONGEST_DELAY: i64 = 10 * 366 * 86_400_000;
 
+/// How many lanes a queue may have.
+pub(crate) const MAX_LANES: u32 = 1024;
+
 impl QueueAttributes {
     /// What a queue of the system's own, or one that nobody has said anything about, is like.
     pub(crate) fn plain() -> Self {
@@ -138,8 +175,27 @@ impl QueueAttributes {
                 "its retry delay is not from 1 ms on up to a maximum below ten years".to_owned(),
             );
         }
+        if let Some(fault) = self.fault_of_lanes() {
+            return Some(fault.to_owned());
+        }
         self.targets()
             .find_map(|target| fault_of_target(queue, target))
+    }
+
+    fn fault_of_lanes(&self) -> Option<&'static str> {
+        let keyed = matches!(self.lanes, Lanes::Hashed { .. } | Lanes::Key);
+        if let Lanes::Hashed { count, .. } = self.lanes
+            && !(1..=MAX_LANES).contains(&count)
+        {
+            return Some("it has not 1 to 1024 lanes");
+        }
+        if self.lanes != Lanes::None && self.out_of_order != OutOfOrder::default() {
+            return Some("its lanes keep an order that nobody can be let out of");
+        }
+        if self.require_key && !keyed {
+            return Some("it has no lanes that a message group could lead to");
+        }
+        None
     }
 
     /// The queues that this one moves messages to.
@@ -189,6 +245,26 @@ mod tests {
         assert!(fault(|it| it.retry_delay.initial_ms = 0).is_err());
         assert!(fault(|it| it.retry_delay.max_ms = 999).is_err());
         assert!(fault(|it| it.retry_delay.max_ms = i64::MAX).is_err());
+        let hash = LaneHash::JavaString;
+        let hashed = |count| Lanes::Hashed { count, hash };
+        for (lanes, require_key, top, fits) in [
+            (Lanes::Key, true, false, true),
+            (Lanes::Key, false, true, false),
+            (Lanes::Single, true, false, false),
+            (Lanes::None, true, false, false),
+            (hashed(1), true, false, true),
+            (hashed(1024), false, false, true),
+            (hashed(0), false, false, false),
+            (hashed(1025), false, false, false),
+        ] {
+            let mut attributes = QueueAttributes {
+                lanes,
+                require_key,
+                ..QueueAttributes::default()
+            };
+            attributes.out_of_order.top = top;
+            assert_eq!(attributes.check("q").is_ok(), fits, "{lanes:?}");
+        }
         for (target, fits) in [
             ("old", true),
             ("~error", true),

@@ -49,11 +49,8 @@ impl Core {
         let Some(queue) = self.queues.get_mut(&queue_id) else {
             return false;
         };
-        let Some(id) = queue.ready.values().next().copied() else {
-            return false;
-        };
         let delivery = DeliveryId(self.next_delivery);
-        let Some(consumer) = queue.next_consumer() else {
+        let Some((id, consumer, first_of_group)) = queue.next_delivery() else {
             return false;
         };
         consumer.in_flight += 1;
@@ -73,6 +70,7 @@ impl Core {
             redelivered,
             delivery_count: held.delivery_count,
             backout_count: held.backout_count,
+            first_of_group,
         };
         let (after, place) = (held.unit, held.place(queue_id));
         if held.stored {
@@ -163,10 +161,18 @@ impl Core {
 
     /// The message is gone for good.
     pub(super) fn consume(&mut self, connection: ConnectionId, delivery: DeliveryId) {
-        if let Some(flight) = self.land(connection, delivery)
-            && self.remove_message(flight.queue, flight.message).is_some()
-        {
+        let Some(flight) = self.land(connection, delivery) else {
+            return;
+        };
+        if let Some(held) = self.remove_message(flight.queue, flight.message) {
             self.counters.acknowledged += 1;
+            if let Some(lane) = held.lane
+                && held.message.closes_its_group()
+                && let Some(queue) = self.queues.get_mut(&flight.queue)
+                && let Some(lanes) = &mut queue.lanes
+            {
+                lanes.close(lane);
+            }
         }
     }
 
@@ -195,28 +201,40 @@ impl Core {
             return;
         };
         let delay = queue.attributes.retry_delay;
-        let Some(held) = queue.messages.get_mut(&id) else {
+        let Some(held) = queue.messages.get(&id) else {
             return;
         };
         if held.message.is_expired(now) {
             self.expire_message(queue_id, id);
             return;
         }
-        if matches!(back, Back::Counted | Back::Refused) {
-            held.backout_count = held.backout_count.saturating_add(1);
+        let mut waits = None;
+        queue.change(id, |held| {
+            if matches!(back, Back::Counted | Back::Refused) {
+                held.backout_count = held.backout_count.saturating_add(1);
+            }
+            held.retry_at = match back {
+                Back::Uncounted | Back::Counted => None,
+                Back::Later => Some(now.saturating_add(delay.after(1))),
+                Back::Refused => Some(now.saturating_add(delay.after(held.backout_count))),
+            };
+            waits = held.waits_until(now);
+            held.state = waits.map_or(State::Ready, State::Scheduled);
+        });
+        if back != Back::Uncounted {
+            self.write_place(queue_id, id);
         }
-        held.retry_at = match back {
-            Back::Uncounted | Back::Counted => None,
-            Back::Later => Some(now.saturating_add(delay.after(1))),
-            Back::Refused => Some(now.saturating_add(delay.after(held.backout_count))),
-        };
-        let (place, waits) = (held.place(queue_id), held.waits_until(now));
-        if held.stored && back != Back::Uncounted {
-            self.draft.write_count(id, place);
-        }
-        queue.set_state(id, waits.map_or(State::Ready, State::Scheduled));
         if let Some(at) = waits {
             self.due.insert((at, queue_id, id));
+        }
+    }
+
+    /// Writes down what is known of a message in a queue.
+    fn write_place(&mut self, queue_id: QueueId, id: MessageId) {
+        let queue = self.queues.get(&queue_id);
+        let held = queue.and_then(|queue| queue.messages.get(&id));
+        if let Some(held) = held.filter(|held| held.stored) {
+            self.draft.write_count(id, held.place(queue_id));
         }
     }
 

@@ -6,8 +6,8 @@ use pillarbox_messages::{Destination, DestinationKind};
 
 use super::{
     Core, ERROR_QUEUE,
-    attributes::QueueAttributes,
-    queue::{Queue, QueueKind},
+    attributes::{Lanes, QueueAttributes},
+    queue::{Queue, QueueKind, part_number},
     unit::{Definition, Entry, QueueId},
 };
 use crate::{error::BusError, spelling};
@@ -24,6 +24,8 @@ pub(crate) struct Directory {
     routes: BTreeMap<String, BTreeSet<QueueId>>,
     /// Queues that others move messages to. They move none themselves, so none goes round for ever.
     sinks: BTreeSet<String>,
+    /// Queues whose lanes can be addressed, with how many they have.
+    parts: BTreeMap<String, u32>,
 }
 
 impl Directory {
@@ -34,7 +36,7 @@ impl Directory {
             DestinationKind::Topic => {
                 self.topics.contains_key(name) || self.routes.contains_key(name)
             }
-            DestinationKind::Queue => !name.starts_with('~') && self.queues.contains_key(name),
+            DestinationKind::Queue => !name.starts_with('~') && self.resolve(name).is_some(),
             DestinationKind::TemporaryQueue => self.temporary.contains_key(name),
         }
     }
@@ -50,13 +52,23 @@ impl Directory {
                 .flatten()
                 .copied()
                 .collect(),
-            DestinationKind::Queue => self.queue(name).into_iter().collect(),
+            DestinationKind::Queue => self.resolve(name).map(|(id, _)| id).into_iter().collect(),
             DestinationKind::TemporaryQueue => self.temporary(name).into_iter().collect(),
         }
     }
 
     pub(super) fn queue(&self, name: &str) -> Option<QueueId> {
         self.queues.get(name).copied()
+    }
+
+    /// The queue of a name, or the one that it names a lane of.
+    pub(super) fn resolve(&self, name: &str) -> Option<(QueueId, Option<u32>)> {
+        if let Some(id) = self.queue(name) {
+            return Some((id, None));
+        }
+        let (queue, part) = name.rsplit_once('.')?;
+        let part = part_number(part, *self.parts.get(queue)?)?;
+        Some((self.queue(queue)?, Some(part)))
     }
 
     pub(super) fn temporary(&self, name: &str) -> Option<QueueId> {
@@ -149,7 +161,7 @@ impl Core {
     ) {
         self.directory.insert(id, &kind);
         self.queues.insert(id, Queue::new(kind, attributes));
-        self.note_sinks();
+        self.note_names();
     }
 
     /// Whether others move messages to this queue.
@@ -162,9 +174,42 @@ impl Core {
         }
     }
 
-    pub(super) fn note_sinks(&mut self) {
+    /// Takes note of what queues' attributes say about names.
+    pub(super) fn note_names(&mut self) {
         let targets = self.queues.values().flat_map(|it| it.attributes.targets());
         self.directory.sinks = targets.map(str::to_owned).collect();
+        let parts = self.queues.values().filter_map(|queue| {
+            let QueueKind::Named { name, .. } = &queue.kind else {
+                return None;
+            };
+            match queue.attributes.lanes {
+                Lanes::Hashed { count, .. } => Some((name.clone(), count)),
+                _ => None,
+            }
+        });
+        self.directory.parts = parts.collect();
+    }
+
+    /// Refuses a name that would mean two things.
+    fn check_parts(&self, name: &str, attributes: &QueueAttributes) -> Result<(), BusError> {
+        if let Some((_, Some(part))) = self.directory.resolve(name) {
+            let detail = format!("'{name}' is lane {part} of another queue");
+            return Err(BusError::invalid(detail));
+        }
+        let Lanes::Hashed { count, .. } = attributes.lanes else {
+            return Ok(());
+        };
+        let names = self.directory.queues.keys();
+        let mut parts = names.filter(|other| {
+            let part = other.strip_prefix(name).and_then(|it| it.strip_prefix('.'));
+            part.is_some_and(|part| part_number(part, count).is_some())
+        });
+        match parts.next() {
+            Some(other) => Err(BusError::invalid(format!(
+                "there is a queue '{other}', which would be a lane of '{name}'"
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// Ends a queue with everything in it.
@@ -197,7 +242,7 @@ impl Core {
                 self.draft.write_synced(Entry::Define { queue, definition });
                 self.directory.topics.insert(name.to_owned(), queue);
             }
-            DestinationKind::Queue if self.directory.queue(name).is_none() => {
+            DestinationKind::Queue if self.directory.resolve(name).is_none() => {
                 self.make_queue(QueueKind::Named {
                     name: name.to_owned(),
                     passing: false,
@@ -221,6 +266,7 @@ impl Core {
     ) -> Result<(), BusError> {
         check_name(name)?;
         attributes.check(name)?;
+        self.check_parts(name, attributes)?;
         match self.directory.queue(name) {
             Some(id) => self.alter_queue(id, name, attributes)?,
             None => {
@@ -254,22 +300,23 @@ impl Core {
         if queue.attributes == *attributes {
             return Ok(());
         }
-        if queue.attributes.order != attributes.order && !queue.messages.is_empty() {
+        let what = change_refused(queue, attributes);
+        if let Some(what) = what {
             let count = queue.messages.len();
             let detail = format!(
-                "the order of queue '{name}' can't be changed while messages are in it ({count})"
+                "{what} of queue '{name}' can't be changed while messages are in it ({count})"
             );
             let name = "QUEUE-NOT-EMPTY".to_owned();
             return Err(BusError::Refused { name, detail });
         }
-        queue.attributes = attributes.clone();
+        queue.become_like(attributes.clone());
         if let Some(definition) = definition_of(&queue.kind, &queue.attributes) {
             self.draft.write_synced(Entry::Define {
                 queue: id,
                 definition,
             });
         }
-        self.note_sinks();
+        self.note_names();
         Ok(())
     }
 
@@ -289,6 +336,19 @@ impl Core {
         self.next_queue += 1;
         id
     }
+}
+
+/// What of a queue must stay as it is for now, if these attributes would change it. An order is the queue's for ever;
+/// messages under way keep their lanes, and a number of lanes has told senders where to send.
+fn change_refused(queue: &Queue, attributes: &QueueAttributes) -> Option<&'static str> {
+    let old = &queue.attributes;
+    let numbered = |lanes: Lanes| matches!(lanes, Lanes::Hashed { .. });
+    if old.order != attributes.order && !queue.messages.is_empty() {
+        return Some("the order");
+    }
+    let fixed = numbered(old.lanes) || numbered(attributes.lanes);
+    let busy = (fixed && !queue.messages.is_empty()) || queue.is_under_way();
+    (old.lanes != attributes.lanes && busy).then_some("the lanes")
 }
 
 /// What the log must know of a queue; `None` if it must know nothing.

@@ -249,6 +249,12 @@ impl QueuedMessage {
         size_of_parts(&self.destination_text, texts, &self.headers, &self.body)
     }
 
+    /// Whether its sender says that it is the last one of its message group (`JMSXGroupSeq:-1`).
+    pub(crate) fn closes_its_group(&self) -> bool {
+        let mut headers = self.headers.iter();
+        headers.any(|(name, value)| name == "JMSXGroupSeq" && value == "-1")
+    }
+
     /// Whether it may no longer be delivered.
     #[must_use]
     pub fn is_expired(&self, now_ms: i64) -> bool {

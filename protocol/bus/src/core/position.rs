@@ -48,8 +48,8 @@ impl Core {
             ));
         }
         // Without the queue the message goes to the error queue, where it has no place to want.
-        let queue = self.directory.queue(message.destination.name());
-        let Some(queue) = queue.and_then(|id| self.queues.get(&id)) else {
+        let queue = self.directory.resolve(message.destination.name());
+        let Some(queue) = queue.and_then(|(id, _)| self.queues.get(&id)) else {
             return Ok(());
         };
         let allowed = queue.attributes.out_of_order;

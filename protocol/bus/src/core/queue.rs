@@ -6,7 +6,8 @@ use std::{
 };
 
 use super::{
-    attributes::QueueAttributes,
+    attributes::{Lanes, QueueAttributes},
+    lanes::{ConsumerId, LaneId, LaneTable, Standing, hash},
     message::{DeliveryId, MessageId, QueuedMessage},
     rank::SortKey,
     unit::{Place, QueueId},
@@ -70,6 +71,8 @@ pub(crate) struct Held {
     pub(crate) retry_at: Option<i64>,
     /// Its rank, if that is not the one that the queue's order gives it.
     pub(crate) position: Option<Box<SortKey>>,
+    /// Its lane, if it has one.
+    pub(crate) lane: Option<LaneId>,
     pub(crate) state: State,
     /// The unit that must be written before anybody may see the message; 0: none.
     pub(crate) unit: u64,
@@ -83,6 +86,16 @@ impl Held {
             backout_count: self.backout_count,
             retry_at: self.retry_at,
             position: self.position.as_deref().copied(),
+        }
+    }
+
+    /// What it is to its lane.
+    pub(crate) const fn standing(&self) -> Standing {
+        match self.state {
+            State::Ready => Standing::Ready,
+            State::InFlight(_) => Standing::InFlight,
+            State::Scheduled(_) if self.retry_at.is_some() => Standing::Retry,
+            State::Scheduled(_) => Standing::Later,
         }
     }
 
@@ -105,16 +118,31 @@ pub(crate) struct Consumer {
     pub(crate) in_flight: u32,
 }
 
+impl Consumer {
+    pub(crate) const fn id(&self) -> ConsumerId {
+        (self.connection, self.subscription)
+    }
+}
+
+/// The number of a part of a queue, as it stands behind the dot; `None` if there are not so many.
+pub(crate) fn part_number(text: &str, count: u32) -> Option<u32> {
+    let number: u32 = text.parse().ok()?;
+    // One spelling only.
+    (number < count && number.to_string() == text).then_some(number)
+}
+
 /// A queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
     pub(crate) kind: QueueKind,
     pub(crate) attributes: QueueAttributes,
     pub(crate) messages: BTreeMap<MessageId, Held>,
-    /// The messages in [`State::Ready`].
+    /// The messages in [`State::Ready`] that are in no lane.
     pub(crate) ready: BTreeMap<SortKey, MessageId>,
     /// The messages that were sent directly before another one.
     pub(crate) inserted: BTreeMap<SortKey, MessageId>,
+    /// The lanes, if there are any.
+    pub(crate) lanes: Option<Box<LaneTable>>,
     /// The one whose turn it is comes first.
     pub(crate) consumers: VecDeque<Consumer>,
     /// The sizes of all messages.
@@ -122,9 +150,10 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    pub(crate) const fn new(kind: QueueKind, attributes: QueueAttributes) -> Self {
+    pub(crate) fn new(kind: QueueKind, attributes: QueueAttributes) -> Self {
         Self {
             kind,
+            lanes: LaneTable::new(attributes.lanes).map(Box::new),
             attributes,
             messages: BTreeMap::new(),
             ready: BTreeMap::new(),
@@ -142,11 +171,14 @@ impl Queue {
         }
     }
 
-    pub(crate) fn insert(&mut self, held: Held) {
+    pub(crate) fn insert(&mut self, mut held: Held) {
         self.bytes = self.bytes.saturating_add(held.message.size());
         let (id, key) = (held.message.id, self.key(&held));
-        if held.state == State::Ready {
-            self.ready.insert(key, id);
+        held.lane = self.lane_of(&held.message);
+        match (held.lane, &mut self.lanes) {
+            (Some(lane), Some(lanes)) => lanes.insert(lane, id, key, held.standing()),
+            _ if held.state == State::Ready => drop(self.ready.insert(key, id)),
+            _ => {}
         }
         if key.sub != 0 {
             self.inserted.insert(key, id);
@@ -157,35 +189,147 @@ impl Queue {
     pub(crate) fn remove(&mut self, id: MessageId) -> Option<Held> {
         let held = self.messages.remove(&id)?;
         let key = self.key(&held);
-        self.ready.remove(&key);
+        match (held.lane, &mut self.lanes) {
+            (Some(lane), Some(lanes)) => lanes.remove(lane, id, key, held.standing()),
+            _ => drop(self.ready.remove(&key)),
+        }
         self.inserted.remove(&key);
         self.bytes = self.bytes.saturating_sub(held.message.size());
         Some(held)
     }
 
-    /// Puts a message into another state.
-    pub(crate) fn set_state(&mut self, id: MessageId, state: State) {
+    /// Changes a message's state, and what goes with it.
+    pub(crate) fn change(&mut self, id: MessageId, change: impl FnOnce(&mut Held)) {
         let Some(held) = self.messages.get_mut(&id) else {
             return;
         };
-        held.state = state;
+        let before = held.standing();
+        change(held);
+        let (state, lane, after) = (held.state, held.lane, held.standing());
         let key = match &held.position {
             Some(position) => **position,
             None => SortKey::of(&held.message, &self.attributes.order),
         };
-        if state == State::Ready {
-            self.ready.insert(key, id);
-        } else {
-            self.ready.remove(&key);
+        match (lane, &mut self.lanes) {
+            (Some(lane), Some(lanes)) => lanes.change(lane, id, key, (before, after)),
+            _ if state == State::Ready => drop(self.ready.insert(key, id)),
+            _ => drop(self.ready.remove(&key)),
+        }
+    }
+
+    /// Puts a message into another state.
+    pub(crate) fn set_state(&mut self, id: MessageId, state: State) {
+        self.change(id, |held| held.state = state);
+    }
+
+    /// The lane that a message belongs to. Without a message group it belongs to none where groups make the lanes.
+    fn lane_of(&mut self, message: &QueuedMessage) -> Option<LaneId> {
+        let key = message.group.as_deref();
+        match self.attributes.lanes {
+            Lanes::None => None,
+            Lanes::Single => Some(LaneId::nth(0)),
+            Lanes::Hashed { count, hash } => self
+                .part_addressed(message, count)
+                .or_else(|| key.map(|key| hash::lane_of(key, hash, count)))
+                .map(LaneId::nth),
+            Lanes::Key => Some(self.lanes.as_mut()?.keyed(key?)),
+        }
+    }
+
+    /// The lane that the sender has addressed by itself.
+    fn part_addressed(&self, message: &QueuedMessage, count: u32) -> Option<u32> {
+        let QueueKind::Named { name, .. } = &self.kind else {
+            return None;
+        };
+        let part = message.destination.name().strip_prefix(name.as_str())?;
+        part_number(part.strip_prefix('.')?, count)
+    }
+
+    /// Whether the queue has its messages in hand: then its lanes can't be changed.
+    pub(crate) fn is_under_way(&self) -> bool {
+        let in_flight = |held: &Held| matches!(held.state, State::InFlight(_));
+        self.messages.values().any(in_flight)
+    }
+
+    /// Makes the queue so. Nothing is under way, and nobody consumes.
+    pub(crate) fn become_like(&mut self, attributes: QueueAttributes) {
+        self.attributes = attributes;
+        self.lanes = LaneTable::new(self.attributes.lanes).map(Box::new);
+        self.ready.clear();
+        self.inserted.clear();
+        self.bytes = 0;
+        for (_, held) in std::mem::take(&mut self.messages) {
+            self.insert(held);
+        }
+        for consumer in self.consumers.clone() {
+            self.join_lanes(&consumer, None);
+        }
+    }
+
+    /// A consumer comes; `part`: it wants this lane only.
+    pub(crate) fn add_consumer(&mut self, consumer: Consumer, part: Option<u32>) {
+        self.join_lanes(&consumer, part);
+        self.consumers.push_back(consumer);
+    }
+
+    fn join_lanes(&mut self, consumer: &Consumer, part: Option<u32>) {
+        if let Some(lanes) = &mut self.lanes {
+            let auto = consumer.ack == AckMode::Auto;
+            lanes.join(consumer.id(), auto, part.map(LaneId::nth));
+        }
+    }
+
+    /// The message to hand out next, to whom, and whether it is the first of its lane for that consumer; `None` if
+    /// there is none, or nobody takes it.
+    pub(crate) fn next_delivery(&mut self) -> Option<(MessageId, &mut Consumer, bool)> {
+        if self.lanes.is_some() {
+            return self.next_of_lanes();
+        }
+        let id = self.ready.values().next().copied()?;
+        let consumer = self.next_consumer()?;
+        Some((id, consumer, false))
+    }
+
+    /// The smallest rank of all that may go out now decides: that of a message without a lane, which anybody takes; of
+    /// a lane without an owner, which gets one; or of a lane whose owner takes more.
+    fn next_of_lanes(&mut self) -> Option<(MessageId, &mut Consumer, bool)> {
+        let lanes = self.lanes.as_mut()?;
+        let eager = || {
+            self.consumers
+                .iter()
+                .filter(|it| it.in_flight < it.prefetch)
+        };
+        let anybody = eager().position(|it| !lanes.is_pinned(it.id()));
+        let loose = self.ready.first_key_value().filter(|_| anybody.is_some());
+        let free = lanes.first_free();
+        let heir = free.and_then(|_| eager().map(Consumer::id).min_by_key(|it| lanes.owned(*it)));
+        let owned = eager().filter_map(|it| Some((lanes.first_of(it.id())?, it.id())));
+        let taken = owned.chain(free.zip(heir)).min_by_key(|(key, _)| *key);
+        match (loose, taken) {
+            (Some((key, id)), taken) if taken.is_none_or(|(other, _)| *key < other) => {
+                let id = *id;
+                Some((id, self.next_consumer()?, false))
+            }
+            (_, Some((key, taker))) => {
+                if free == Some(key) {
+                    lanes.assign_first(taker);
+                }
+                let (id, is_first) = lanes.take_first(taker)?;
+                let consumer = self.consumers.iter_mut().find(|it| it.id() == taker)?;
+                Some((id, consumer, is_first))
+            }
+            _ => None,
         }
     }
 
     /// The consumer whose turn it is, moved to the end of the line; `None` if none can take more.
     pub(crate) fn next_consumer(&mut self) -> Option<&mut Consumer> {
+        let lanes = self.lanes.as_deref();
+        let takes_any = |it: &Consumer| lanes.is_none_or(|lanes| !lanes.is_pinned(it.id()));
         let position = self
             .consumers
             .iter()
-            .position(|c| c.in_flight < c.prefetch)?;
+            .position(|c| c.in_flight < c.prefetch && takes_any(c))?;
         self.consumers.rotate_left(position + 1);
         self.consumers.back_mut()
     }
@@ -203,5 +347,8 @@ impl Queue {
     pub(crate) fn remove_consumer(&mut self, connection: ConnectionId, subscription: u64) {
         self.consumers
             .retain(|c| c.connection != connection || c.subscription != subscription);
+        if let Some(lanes) = &mut self.lanes {
+            lanes.part((connection, subscription));
+        }
     }
 }

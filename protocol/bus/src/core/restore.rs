@@ -138,9 +138,10 @@ impl Core {
         };
         match self.queues.get_mut(&queue) {
             // Segments repeat the definitions, and a later one is how the queue is from then on.
+            Some(known) if known.attributes == attributes => {}
             Some(known) => {
-                known.attributes = attributes;
-                self.note_sinks();
+                known.become_like(attributes);
+                self.note_names();
             }
             None => self.insert_queue(queue, kind, attributes),
         }

@@ -71,8 +71,28 @@ impl Core {
             (Some(expires), Some(from)) if expires <= from => Err(BusError::invalid(
                 "the message would expire before it may be delivered",
             )),
-            _ => self.check_position(message),
+            _ => self
+                .check_key(message)
+                .and_then(|()| self.check_position(message)),
         }
+    }
+
+    /// Refuses a message without a group where the queue wants one. The address of one lane will do.
+    fn check_key(&self, message: &NewMessage) -> Result<(), BusError> {
+        if message.group.is_some() || message.destination.kind() != DestinationKind::Queue {
+            return Ok(());
+        }
+        let found = self.directory.resolve(message.destination.name());
+        let queue = match found {
+            Some((queue, None)) => self.queues.get(&queue),
+            _ => None,
+        };
+        if queue.is_some_and(|queue| queue.attributes.require_key) {
+            let destination = &message.destination;
+            let detail = format!("{destination} takes messages of a message group only");
+            return Err(BusError::invalid(detail));
+        }
+        Ok(())
     }
 
     /// Refuses what there is no room for, with so many bytes more than everybody has. Plain subscriptions have
@@ -208,6 +228,7 @@ impl Core {
             backout_count: place.backout_count,
             retry_at: place.retry_at,
             position: place.position.map(Box::new),
+            lane: None,
             state: State::Ready,
             unit: 0,
         };

@@ -60,7 +60,7 @@ impl Core {
     }
 
     /// The connection is gone: what it had returns; the oldest delivery of each subscription counts, since that
-    /// is the one its consumer was at.
+    /// is the one its consumer was at. With lanes it was at one of each.
     pub(super) fn lost(&mut self, connection: ConnectionId, reason: BusError) {
         let Some(session) = self.sessions.get(&connection) else {
             return;
@@ -70,7 +70,10 @@ impl Core {
         for (delivery, flight) in &session.flights {
             let subscription = session.subscriptions.get(&flight.subscription);
             let auto = subscription.is_some_and(|s| s.ack == AckMode::Auto);
-            if !auto && seen.insert(flight.subscription) {
+            let queue = self.queues.get(&flight.queue);
+            let held = queue.and_then(|queue| queue.messages.get(&flight.message));
+            let lane = held.and_then(|held| held.lane);
+            if !auto && seen.insert((flight.subscription, lane)) {
                 blamed.insert(*delivery);
             }
         }

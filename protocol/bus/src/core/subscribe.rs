@@ -31,8 +31,8 @@ pub(super) struct Wish {
 
 impl Core {
     pub(super) fn subscribe(&mut self, connection: ConnectionId, wish: Wish, token: Token) {
-        let queue_id = match self.find_queue(connection, &wish) {
-            Ok(queue_id) => queue_id,
+        let (queue_id, part) = match self.find_queue(connection, &wish) {
+            Ok(found) => found,
             Err(error) => return self.answer(connection, token, Err(error)),
         };
         let consumer = Consumer {
@@ -43,7 +43,7 @@ impl Core {
             in_flight: 0,
         };
         if let Some(queue) = self.queues.get_mut(&queue_id) {
-            queue.consumers.push_back(consumer);
+            queue.add_consumer(consumer, part);
         }
         if let Some(session) = self.sessions.get_mut(&connection) {
             let subscription = SessionSubscription {
@@ -138,35 +138,41 @@ impl Core {
         }
     }
 
-    /// The queue to take from, made if this is what its kind is about.
-    fn find_queue(&mut self, connection: ConnectionId, wish: &Wish) -> Result<QueueId, BusError> {
+    /// The queue to take from, made if this is what its kind is about; and the one lane of it that is wanted, if so.
+    fn find_queue(
+        &mut self,
+        connection: ConnectionId,
+        wish: &Wish,
+    ) -> Result<(QueueId, Option<u32>), BusError> {
         self.check_wish(connection, wish)?;
         let name = wish.destination.name();
-        match (wish.destination.kind(), &wish.durable) {
+        let queue = match (wish.destination.kind(), &wish.durable) {
             (DestinationKind::Topic, None) => {
                 self.check_new_queue(&wish.destination)?;
-                Ok(self.make_queue(QueueKind::Plain {
+                self.make_queue(QueueKind::Plain {
                     topic: name.to_owned(),
-                }))
+                })
             }
             (DestinationKind::Topic, Some(durable)) => {
-                self.durable_queue(connection, durable, &wish.destination)
+                self.durable_queue(connection, durable, &wish.destination)?
             }
             (DestinationKind::Queue, None) => {
-                if let Some(queue) = self.directory.queue(name) {
-                    return Ok(queue);
+                if let Some(found) = self.directory.resolve(name) {
+                    return Ok(found);
                 }
                 self.check_new_queue(&wish.destination)?;
-                Ok(self.make_queue(QueueKind::Named {
+                self.make_queue(QueueKind::Named {
                     name: name.to_owned(),
                     passing: true,
-                }))
+                })
             }
-            (DestinationKind::TemporaryQueue, None) => self.temporary_queue(connection, name),
-            (DestinationKind::Queue | DestinationKind::TemporaryQueue, Some(_)) => Err(
-                BusError::invalid("only a topic can have a durable subscription"),
-            ),
-        }
+            (DestinationKind::TemporaryQueue, None) => self.temporary_queue(connection, name)?,
+            (DestinationKind::Queue | DestinationKind::TemporaryQueue, Some(_)) => {
+                let detail = "only a topic can have a durable subscription";
+                return Err(BusError::invalid(detail));
+            }
+        };
+        Ok((queue, None))
     }
 
     fn check_wish(&self, connection: ConnectionId, wish: &Wish) -> Result<(), BusError> {

@@ -3,6 +3,7 @@
 
 mod consuming;
 mod invariants;
+mod keyed;
 mod limits;
 mod ordering;
 mod routing;

@@ -139,6 +139,8 @@ pub enum Event {
         delivery_count: u32,
         /// How often it has come back counted.
         backout_count: u32,
+        /// Whether it is the first of its lane that comes to this subscription (`JMSXGroupFirstForConsumer`).
+        first_of_group: bool,
     },
     /// The command with this token is done; if it was about persistent messages, it is on the disk.
     Done {

@@ -116,7 +116,11 @@ const TRANSPORT: [&str; 21] = [
 ];
 
 /// Further headers that no sender sets as a property: only the bus may say them.
-const RESERVED: [&str; 2] = ["original-destination", "q-reason"];
+const RESERVED: [&str; 3] = [
+    "original-destination",
+    "q-reason",
+    "JMSXGroupFirstForConsumer",
+];
 
 /// What of a message's headers its receiver sees as properties.
 pub(crate) fn properties(mut headers: Vec<(String, String)>) -> Vec<(String, String)> {

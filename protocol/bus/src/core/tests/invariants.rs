@@ -2,10 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::core::{
-    Core,
-    queue::{Queue, QueueKind, State},
-    unit::QueueId,
+use crate::{
+    core::{
+        Core,
+        queue::{Queue, QueueKind, State},
+        unit::QueueId,
+    },
+    embedded::connection::AckMode,
 };
 
 pub(crate) fn check(core: &Core) {
@@ -18,7 +21,9 @@ pub(crate) fn check(core: &Core) {
             messages += 1;
             match held.state {
                 State::Ready => {
-                    ready.insert(queue.key(held), *id);
+                    if held.lane.is_none() {
+                        ready.insert(queue.key(held), *id);
+                    }
                 }
                 State::Scheduled(at) => {
                     due.insert((at, *queue_id, *id));
@@ -61,14 +66,11 @@ pub(crate) fn check(core: &Core) {
             !queue.kind.ends_unused() || !queue.consumers.is_empty(),
             "kept for nobody"
         );
-        let idle = queue
-            .consumers
-            .iter()
-            .any(|consumer| consumer.in_flight < consumer.prefetch);
         assert!(
-            !idle || queue.ready.is_empty(),
+            queue.clone().next_delivery().is_none(),
             "a message and its taker don't meet"
         );
+        check_lanes(core, queue);
         check_consumers(core, *queue_id, queue);
     }
     assert_eq!((core.held_messages, core.in_flight), (messages, in_flight));
@@ -101,4 +103,26 @@ fn check_consumers(core: &Core, queue_id: QueueId, queue: &Queue) {
             queue_id
         );
     }
+}
+
+fn check_lanes(core: &Core, queue: &Queue) {
+    let Some(lanes) = &queue.lanes else {
+        assert!(queue.messages.values().all(|held| held.lane.is_none()));
+        return;
+    };
+    let members = queue.messages.iter().filter_map(|(id, held)| {
+        let holder = match held.state {
+            State::InFlight(delivery) => core.sessions.iter().find_map(|(connection, session)| {
+                let flight = session.flights.get(&delivery)?;
+                Some((*connection, flight.subscription))
+            }),
+            State::Ready | State::Scheduled(_) => None,
+        };
+        Some((held.lane?, *id, queue.key(held), held.standing(), holder))
+    });
+    let autos = queue
+        .consumers
+        .iter()
+        .map(|it| (it.id(), it.ack == AckMode::Auto));
+    lanes.assert_consistent(&members.collect::<Vec<_>>(), &autos.collect());
 }

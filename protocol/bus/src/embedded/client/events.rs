@@ -87,9 +87,15 @@ pub(super) async fn take_events(
                 redelivered,
                 delivery_count,
                 backout_count,
+                first_of_group,
             } => {
                 let counts = (delivery_count, backout_count);
-                let message = Arc::new(incoming(&message, redelivered, counts));
+                let mut message = incoming(&message, redelivered, counts);
+                if first_of_group {
+                    let first = "JMSXGroupFirstForConsumer".to_owned();
+                    message.properties.push((first, "true".to_owned()));
+                }
+                let message = Arc::new(message);
                 let id = AckId::Embedded(delivery);
                 let handle = AckHandle {
                     session: 0,

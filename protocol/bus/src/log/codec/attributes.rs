@@ -1,9 +1,9 @@
 //! A queue's attributes as bytes: how many, then each with its number and the length of its value before it. All are
 //! written, so that what one is by default can change without changing what is there.
 
-use super::{Reader, put_bytes, put_length};
+use super::{Reader, put_bytes, put_length, put_u32};
 use crate::core::attributes::{
-    Criterion, OnExpiry, Order, OutOfOrder, QueueAttributes, RetryDelay,
+    Criterion, LaneHash, Lanes, MAX_LANES, OnExpiry, Order, OutOfOrder, QueueAttributes, RetryDelay,
 };
 
 // Numbers once used here are never given another meaning.
@@ -11,6 +11,8 @@ const ORDER: u8 = 1;
 const OUT_OF_ORDER: u8 = 2;
 const RETRY_DELAY: u8 = 3;
 const EXPIRY_QUEUE: u8 = 4;
+const LANES: u8 = 5;
+const REQUIRE_KEY: u8 = 6;
 
 const CRITERIA: [(u8, Criterion); 3] = [
     (1, Criterion::Time),
@@ -19,6 +21,12 @@ const CRITERIA: [(u8, Criterion); 3] = [
 ];
 const LATEST_FIRST: u8 = 9;
 
+const NO_LANES: u8 = 0;
+const SINGLE: u8 = 1;
+const KEY: u8 = 2;
+const JAVA_STRING: u8 = 3;
+const FNV1A64: u8 = 4;
+
 const TOP: u8 = 1;
 const BEFORE: u8 = 2;
 
@@ -26,6 +34,8 @@ pub(super) fn put(out: &mut Vec<u8>, attributes: &QueueAttributes) {
     let QueueAttributes {
         order,
         out_of_order,
+        lanes,
+        require_key,
         retry_delay,
         on_expiry,
     } = attributes;
@@ -33,6 +43,8 @@ pub(super) fn put(out: &mut Vec<u8>, attributes: &QueueAttributes) {
         (ORDER, order_bytes(order)),
         (OUT_OF_ORDER, vec![out_of_order_byte(*out_of_order)]),
         (RETRY_DELAY, retry_delay_bytes(*retry_delay)),
+        (LANES, lanes_bytes(*lanes)),
+        (REQUIRE_KEY, vec![u8::from(*require_key)]),
     ];
     if let OnExpiry::Move(target) = on_expiry {
         values.push((EXPIRY_QUEUE, target.clone().into_bytes()));
@@ -76,6 +88,8 @@ fn read_one(attributes: &mut QueueAttributes, number: u8, value: &mut Reader<'_>
             };
         }
         EXPIRY_QUEUE => attributes.on_expiry = OnExpiry::Move(rest_as_text(value)?),
+        LANES => attributes.lanes = read_lanes(value)?,
+        REQUIRE_KEY => attributes.require_key = value.u8().filter(|flag| *flag <= 1)? == 1,
         _ => return None,
     }
     Some(())
@@ -109,6 +123,36 @@ fn read_order(value: &mut Reader<'_>) -> Option<Order> {
     }
     // A queue with more is none that could have been made, and its ranks would not fit.
     (order.criteria.len() <= CRITERIA.len()).then_some(order)
+}
+
+fn lanes_bytes(lanes: Lanes) -> Vec<u8> {
+    match lanes {
+        Lanes::None => vec![NO_LANES],
+        Lanes::Single => vec![SINGLE],
+        Lanes::Key => vec![KEY],
+        Lanes::Hashed { count, hash } => {
+            let mut bytes = vec![match hash {
+                LaneHash::JavaString => JAVA_STRING,
+                LaneHash::Fnv1a64 => FNV1A64,
+            }];
+            put_u32(&mut bytes, count);
+            bytes
+        }
+    }
+}
+
+fn read_lanes(value: &mut Reader<'_>) -> Option<Lanes> {
+    let hash = match value.u8()? {
+        NO_LANES => return Some(Lanes::None),
+        SINGLE => return Some(Lanes::Single),
+        KEY => return Some(Lanes::Key),
+        JAVA_STRING => LaneHash::JavaString,
+        FNV1A64 => LaneHash::Fnv1a64,
+        _ => return None,
+    };
+    // No more than may be made: all of them take memory.
+    let count = value.u32().filter(|count| *count <= MAX_LANES)?;
+    Some(Lanes::Hashed { count, hash })
 }
 
 fn out_of_order_byte(out_of_order: OutOfOrder) -> u8 {
@@ -145,13 +189,30 @@ pub(super) mod tests {
             any::<(i64, i64)>().prop_map(|(initial_ms, max_ms)| RetryDelay { initial_ms, max_ms });
         let on_expiry = proptest::option::of("\\PC{0,12}")
             .prop_map(|target| target.map_or(OnExpiry::Drop, OnExpiry::Move));
-        (order, out_of_order, retry_delay, on_expiry).prop_map(
-            |(order, out_of_order, retry_delay, on_expiry)| QueueAttributes {
+        let lanes = prop_oneof![
+            Just(Lanes::None),
+            Just(Lanes::Single),
+            Just(Lanes::Key),
+            (0..=MAX_LANES, any::<bool>()).prop_map(|(count, java)| Lanes::Hashed {
+                count,
+                hash: if java {
+                    LaneHash::JavaString
+                } else {
+                    LaneHash::Fnv1a64
+                },
+            }),
+        ];
+        let flow = (order, out_of_order, lanes, any::<bool>());
+        (flow, retry_delay, on_expiry).prop_map(|(flow, retry_delay, on_expiry)| {
+            let (order, out_of_order, lanes, require_key) = flow;
+            QueueAttributes {
                 order,
                 out_of_order,
+                lanes,
+                require_key,
                 retry_delay,
                 on_expiry,
-            },
-        )
+            }
+        })
     }
 }

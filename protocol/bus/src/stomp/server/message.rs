@@ -17,6 +17,8 @@ pub(super) struct Delivered<'a> {
     pub(super) redelivered: bool,
     pub(super) delivery_count: u32,
     pub(super) backout_count: u32,
+    /// Whether it is the first of its lane that comes to the subscription.
+    pub(super) first_of_group: bool,
 }
 
 /// Writes a MESSAGE frame: the bus's headers, then the sender's in its order.
@@ -50,6 +52,9 @@ pub(super) fn write(out: &mut BytesMut, message: &QueuedMessage, delivered: Deli
         if let Some(value) = value {
             frame.header(name, value);
         }
+    }
+    if delivered.first_of_group {
+        frame.plain("JMSXGroupFirstForConsumer", true);
     }
     if let Some(reason) = message.reason {
         frame.plain("q-reason", reason.as_str());

@@ -14,7 +14,8 @@ use crate::{
 };
 
 /// Headers that only the bus sets, or that are about the frame and not the message.
-const STRIPPED: [&str; 13] = [
+const STRIPPED: [&str; 14] = [
+    "JMSXGroupFirstForConsumer",
     "message-id",
     "subscription",
     "ack",

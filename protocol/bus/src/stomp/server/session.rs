@@ -337,6 +337,7 @@ impl Session {
                 redelivered,
                 delivery_count,
                 backout_count,
+                first_of_group,
             } => {
                 // After UNSUBSCRIBE's receipt nothing more may come.
                 if let Some(known) = self.by_number.get(&subscription) {
@@ -346,6 +347,7 @@ impl Session {
                         redelivered,
                         delivery_count,
                         backout_count,
+                        first_of_group,
                     };
                     message::write(out, &message, delivered);
                 }
