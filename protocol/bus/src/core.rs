@@ -5,6 +5,7 @@
 //! is written. If a unit can't be written, the whole state is thrown away with the connections.
 
 pub(crate) mod attributes;
+pub(crate) mod backout;
 mod consume;
 mod directory;
 mod draft;
@@ -53,6 +54,8 @@ pub(crate) enum Input {
     Open {
         connection: ConnectionId,
         client_id: String,
+        /// Its consumers run within this process: when one ends it, the queue manager ends, too.
+        in_process: bool,
     },
     /// A connection wants something.
     Command {
@@ -147,6 +150,8 @@ pub(crate) struct Counters {
     pub(crate) unroutable: u64,
     /// Messages that expired.
     pub(crate) expired: u64,
+    /// Messages moved aside because they had failed.
+    pub(crate) backed_out: u64,
     /// Subscriptions closed because they did not keep up.
     pub(crate) slow_consumers: u64,
 }
@@ -161,6 +166,7 @@ pub(crate) struct Core {
     next_queue: u64,
     next_delivery: u64,
     next_unit: u64,
+    next_subscription: u64,
     /// The time of the latest step; never goes back, so that nothing un-expires.
     now: i64,
     directory: Directory,
@@ -196,6 +202,7 @@ impl Core {
             next_queue: 1,
             next_delivery: 1,
             next_unit: 1,
+            next_subscription: 1,
             now: i64::MIN,
             directory: Directory::default(),
             queues: BTreeMap::new(),
@@ -223,7 +230,8 @@ impl Core {
             Input::Open {
                 connection,
                 client_id,
-            } => self.open(connection, client_id),
+                in_process,
+            } => self.open(connection, client_id, in_process),
             Input::Command {
                 connection,
                 command,
@@ -353,6 +361,11 @@ impl Core {
                 let done = self.abort(connection, transaction);
                 self.answer(connection, token, done);
             }
+            Command::Retry {
+                queue,
+                messages,
+                token,
+            } => self.retry_for(connection, &queue, &messages, token),
             Command::Disconnect { token } => self.disconnect(connection, token),
         }
     }

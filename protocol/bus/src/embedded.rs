@@ -23,12 +23,15 @@ use std::{
 };
 
 use pillarbox_messages::{Destination, clock::SharedClock};
-use tokio::{runtime::Handle, sync::mpsc};
+use tokio::{
+    runtime::Handle,
+    sync::{broadcast, mpsc},
+};
 use tokio_util::sync::CancellationToken;
 
 pub use self::connection::{Command, CommandSender, Connection, Event, EventReceiver};
 use self::{
-    connection::{ConnectionId, EVENT_CHANNEL},
+    connection::{ConnectionId, EVENT_CHANNEL, PoisonMoved},
     owner::{Opened, Owner, Submission},
     writer::Writer,
 };
@@ -43,6 +46,8 @@ use crate::{
 
 /// How many submissions wait for the owner of the queues.
 const COMMAND_CHANNEL: usize = 1024;
+/// How much may wait for who wants to know of messages moved aside.
+const MOVED_CHANNEL: usize = 256;
 /// How many connections there may be at a time.
 const MAX_CONNECTIONS: usize = 1024;
 
@@ -132,6 +137,8 @@ pub struct Stats {
     pub unroutable: u64,
     /// Messages expired since the start.
     pub expired: u64,
+    /// Messages moved aside since the start because they had failed.
+    pub backed_out: u64,
     /// Subscriptions closed since the start because they did not keep up.
     pub slow_consumers: u64,
     /// Live connections.
@@ -159,6 +166,7 @@ struct Shared {
     commands: mpsc::Sender<Submission>,
     opens: mpsc::Sender<Opened>,
     registry: Arc<Registry>,
+    moved: broadcast::Sender<PoisonMoved>,
     clock: SharedClock,
     boot: u64,
     runtime: Handle,
@@ -212,13 +220,14 @@ impl Broker {
             capacity_bytes: options.capacity_bytes,
             ..limits
         };
-        let (writer, core, opened) = Writer::start(storage, options, log_options, limits).await?;
+        let (writer, core, started) = Writer::start(storage, options, log_options, limits).await?;
         let (commands, command_receiver) = mpsc::channel(COMMAND_CHANNEL);
         let (opens, open_receiver) = mpsc::channel(MAX_CONNECTIONS);
         let shared = Shared {
             commands,
             opens,
             registry: Arc::default(),
+            moved: broadcast::channel(MOVED_CHANNEL).0,
             clock: Arc::clone(&clock),
             boot: core.boot(),
             runtime: Handle::current(),
@@ -227,7 +236,8 @@ impl Broker {
         };
         let (stop, ended) = (shared.stop.clone(), shared.ended.clone().drop_guard());
         let registry = Arc::clone(&shared.registry);
-        let owner = Owner::new(core, clock, writer, registry, opened);
+        let moved = shared.moved.clone();
+        let owner = Owner::new(core, clock, writer, registry, moved, started);
         tokio::spawn(async move {
             owner.run(command_receiver, open_receiver, stop).await;
             drop(ended);
@@ -243,11 +253,21 @@ impl Broker {
     /// [`BusError::ClientIdInUse`] if a live connection has the client id; [`BusError::SpaceFailed`] after a failed
     /// write; [`BusError::Closed`] after a shutdown.
     pub fn connect(&self, client_id: &str) -> Result<Connection, BusError> {
+        self.connect_as(client_id, true)
+    }
+
+    /// Connects somebody in another process.
+    pub(crate) fn connect_peer(&self, client_id: &str) -> Result<Connection, BusError> {
+        self.connect_as(client_id, false)
+    }
+
+    fn connect_as(&self, client_id: &str, in_process: bool) -> Result<Connection, BusError> {
         let id = self.shared.registry.enter(client_id)?;
         let (sender, receiver) = mpsc::channel(EVENT_CHANNEL);
         let opened = Opened {
             connection: id,
             client_id: client_id.to_owned(),
+            in_process,
             events: sender,
         };
         if self.shared.opens.try_send(opened).is_err() {
@@ -260,6 +280,12 @@ impl Broker {
             self.shared.commands.clone(),
             receiver,
         ))
+    }
+
+    /// Tells of messages that are moved aside because they had failed: of each queue once an hour, from now on.
+    #[must_use]
+    pub fn poison_moved(&self) -> broadcast::Receiver<PoisonMoved> {
+        self.shared.moved.subscribe()
     }
 
     /// The figures.

@@ -32,8 +32,8 @@ pub mod stomp;
 
 pub use self::{
     core::attributes::{
-        Criterion, LaneHash, Lanes, OnExpiry, Order, OutOfOrder, QueueAttributes, QueueDefinition,
-        RetryDelay,
+        Criterion, LaneHash, Lanes, OnExpiry, OnLanePoison, Order, OutOfOrder, QueueAttributes,
+        QueueDefinition, RetryDelay,
     },
     embedded::{Broker, BrokerOptions, ClientTemplates, Stats},
     error::BusError,

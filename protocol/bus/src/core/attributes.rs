@@ -5,7 +5,7 @@ use crate::{error::BusError, spelling};
 /// How a queue orders its messages, and what it does with those that fail or get too old.
 ///
 /// Part of the queue's definition: written down with it, and the same after a restart.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueAttributes {
     /// Which message is first. Can be changed only while the queue is empty.
     pub order: Order,
@@ -15,6 +15,12 @@ pub struct QueueAttributes {
     pub lanes: Lanes,
     /// Messages that name no message group are refused.
     pub require_key: bool,
+    /// With so many failures a message is moved aside; `None`: never.
+    pub backout_limit: Option<u32>,
+    /// Where it is moved to, made if it isn't there; `None`: the error queue.
+    pub backout_queue: Option<String>,
+    /// What becomes of the messages behind it in its lane.
+    pub on_lane_poison: OnLanePoison,
     /// How long a refused message waits.
     pub retry_delay: RetryDelay,
     /// What becomes of a message that is too old.
@@ -120,6 +126,16 @@ impl RetryDelay {
     }
 }
 
+/// What becomes of the messages behind one that is moved aside because it failed too often.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnLanePoison {
+    /// They go on: only that one is left out.
+    #[default]
+    Skip,
+    /// Those of its message group that are there are moved aside with it, in their order.
+    Park,
+}
+
 /// What becomes of a message that is too old.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum OnExpiry {
@@ -145,6 +161,26 @@ const LONGEST_DELAY: i64 = 10 * 366 * 86_400_000;
 /// How many lanes a queue may have.
 pub(crate) const MAX_LANES: u32 = 1024;
 
+/// How many failures are too many, if nothing else is said.
+const BACKOUT_LIMIT: u32 = 3;
+
+impl Default for QueueAttributes {
+    /// By priority and first in, first out; no lanes; three failures lead to the error queue; what is too old is gone.
+    fn default() -> Self {
+        Self {
+            order: Order::default(),
+            out_of_order: OutOfOrder::default(),
+            lanes: Lanes::None,
+            require_key: false,
+            backout_limit: Some(BACKOUT_LIMIT),
+            backout_queue: None,
+            on_lane_poison: OnLanePoison::Skip,
+            retry_delay: RetryDelay::default(),
+            on_expiry: OnExpiry::Drop,
+        }
+    }
+}
+
 impl QueueAttributes {
     /// What a queue of the system's own, or one that nobody has said anything about, is like.
     pub(crate) fn plain() -> Self {
@@ -169,6 +205,9 @@ impl QueueAttributes {
         if criteria.len() < self.order.criteria.len() {
             return Some("its order names a criterion twice".to_owned());
         }
+        if self.backout_limit == Some(0) {
+            return Some("its messages would be moved aside before they had failed".to_owned());
+        }
         let RetryDelay { initial_ms, max_ms } = self.retry_delay;
         if initial_ms < 1 || max_ms < initial_ms || max_ms > LONGEST_DELAY {
             return Some(
@@ -192,6 +231,9 @@ impl QueueAttributes {
         if self.lanes != Lanes::None && self.out_of_order != OutOfOrder::default() {
             return Some("its lanes keep an order that nobody can be let out of");
         }
+        if self.on_lane_poison == OnLanePoison::Park && self.lanes == Lanes::None {
+            return Some("it has no lanes that could be parked");
+        }
         if self.require_key && !keyed {
             return Some("it has no lanes that a message group could lead to");
         }
@@ -204,7 +246,7 @@ impl QueueAttributes {
             OnExpiry::Move(target) => Some(target.as_str()),
             OnExpiry::Drop => None,
         };
-        expired.into_iter()
+        self.backout_queue.as_deref().into_iter().chain(expired)
     }
 }
 
@@ -242,6 +284,9 @@ mod tests {
         assert_eq!(fault(|_| {}), Ok(()));
         let twice = fault(|it| it.order.criteria = vec![Criterion::Time, Criterion::Time]);
         assert!(twice.unwrap_err().contains("twice"));
+        assert!(fault(|it| it.backout_limit = Some(0)).is_err());
+        assert!(fault(|it| it.backout_queue = Some("q".to_owned())).is_err());
+        assert!(fault(|it| it.on_lane_poison = OnLanePoison::Park).is_err());
         assert!(fault(|it| it.retry_delay.initial_ms = 0).is_err());
         assert!(fault(|it| it.retry_delay.max_ms = 999).is_err());
         assert!(fault(|it| it.retry_delay.max_ms = i64::MAX).is_err());

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::{
     Core,
-    message::{DeliveryId, MessageId, Reason},
+    message::{Cause, DeliveryId, MessageId, Reason},
     queue::State,
-    unit::QueueId,
+    unit::{Hand, QueueId},
 };
 use crate::{
     embedded::connection::{AckMode, ConnectionId, Event},
@@ -30,10 +30,21 @@ pub(super) enum Back {
     Uncounted,
     /// Nobody's fault, but trying at once would not help.
     Later,
-    /// Its consumer failed.
-    Counted,
+    /// Its consumer failed, in this way; it comes again at once.
+    Counted(Cause),
     /// Its consumer refused it: it counts, and comes again after a pause.
     Refused,
+}
+
+impl Back {
+    /// What went wrong, if that counts.
+    const fn cause(self) -> Option<Cause> {
+        match self {
+            Self::Uncounted | Self::Later => None,
+            Self::Counted(cause) => Some(cause),
+            Self::Refused => Some(Cause::Refused),
+        }
+    }
 }
 
 impl Core {
@@ -61,6 +72,15 @@ impl Core {
         let Some(held) = queue.messages.get_mut(&id) else {
             return false;
         };
+        let session = self.sessions.get(&connection);
+        let in_process = session.is_some_and(|session| session.in_process);
+        if in_process && held.stored && !auto {
+            let known = session.and_then(|session| session.subscriptions.get(&subscription));
+            held.hand = Some(Box::new(Hand {
+                consumer: known.map_or(0, |known| known.number),
+                delivery: delivery.0,
+            }));
+        }
         let redelivered = held.delivery_count > 0;
         held.delivery_count = held.delivery_count.saturating_add(1);
         let event = Event::Deliver {
@@ -182,7 +202,8 @@ impl Core {
             return self.give_back(connection, delivery, Back::Refused);
         }
         if let Some(flight) = self.land(connection, delivery) {
-            self.move_message(flight.queue, flight.message, Reason::Rejected, None);
+            let (reason, cause) = (Reason::Rejected, Cause::Refused);
+            self.move_aside(flight.queue, flight.message, reason, cause);
         }
     }
 
@@ -201,27 +222,26 @@ impl Core {
             return;
         };
         let delay = queue.attributes.retry_delay;
-        let Some(held) = queue.messages.get(&id) else {
+        let Some(held) = queue.messages.get_mut(&id) else {
             return;
         };
         if held.message.is_expired(now) {
-            self.expire_message(queue_id, id);
-            return;
+            return self.expire_message(queue_id, id);
         }
-        let mut waits = None;
-        queue.change(id, |held| {
-            if matches!(back, Back::Counted | Back::Refused) {
-                held.backout_count = held.backout_count.saturating_add(1);
+        let was_marked = held.hand.take().is_some();
+        if let Some(cause) = back.cause() {
+            held.backout_count = held.backout_count.saturating_add(1);
+            let backouts = held.backout_count;
+            if self.is_poison(queue_id, backouts) {
+                return self.move_aside(queue_id, id, Reason::Backout, cause);
             }
-            held.retry_at = match back {
-                Back::Uncounted | Back::Counted => None,
-                Back::Later => Some(now.saturating_add(delay.after(1))),
-                Back::Refused => Some(now.saturating_add(delay.after(held.backout_count))),
-            };
-            waits = held.waits_until(now);
-            held.state = waits.map_or(State::Ready, State::Scheduled);
+        }
+        let waits = self.put_back(queue_id, id, |backouts| match back {
+            Back::Uncounted | Back::Counted(_) => None,
+            Back::Later => Some(now.saturating_add(delay.after(1))),
+            Back::Refused => Some(now.saturating_add(delay.after(backouts))),
         });
-        if back != Back::Uncounted {
+        if back != Back::Uncounted || was_marked {
             self.write_place(queue_id, id);
         }
         if let Some(at) = waits {
@@ -229,8 +249,24 @@ impl Core {
         }
     }
 
+    /// A message stands in its place again, until then waiting for a pause or a time; returns that.
+    fn put_back(
+        &mut self,
+        queue_id: QueueId,
+        id: MessageId,
+        retry_at: impl FnOnce(u32) -> Option<i64>,
+    ) -> Option<i64> {
+        let (mut waits, now) = (None, self.now);
+        self.queues.get_mut(&queue_id)?.change(id, |held| {
+            held.retry_at = retry_at(held.backout_count);
+            waits = held.waits_until(now);
+            held.state = waits.map_or(State::Ready, State::Scheduled);
+        });
+        waits
+    }
+
     /// Writes down what is known of a message in a queue.
-    fn write_place(&mut self, queue_id: QueueId, id: MessageId) {
+    pub(super) fn write_place(&mut self, queue_id: QueueId, id: MessageId) {
         let queue = self.queues.get(&queue_id);
         let held = queue.and_then(|queue| queue.messages.get(&id));
         if let Some(held) = held.filter(|held| held.stored) {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{
     Core,
+    backout::PoisonMoved,
     message::MessageId,
     unit::{Entry, Place, QueueId, Unit},
 };
@@ -18,6 +19,8 @@ pub(crate) struct Effects {
     pub(crate) events: Vec<Posted>,
     /// Connections that ended.
     pub(crate) closed: Vec<ConnectionId>,
+    /// What people must be told of, when the unit is written.
+    pub(crate) moved: Vec<PoisonMoved>,
 }
 
 /// An event on its way to a connection.
@@ -40,6 +43,7 @@ pub(crate) struct Draft {
     barrier: bool,
     events: Vec<Posted>,
     closed: Vec<ConnectionId>,
+    moved: Vec<PoisonMoved>,
     /// Messages placed by this step: nobody may see them before its unit is written.
     placed: Vec<(QueueId, MessageId)>,
     /// Queues that may have something for somebody.
@@ -69,6 +73,10 @@ impl Draft {
             auto,
             event,
         });
+    }
+
+    pub(super) fn tell_moved(&mut self, moved: PoisonMoved) {
+        self.moved.push(moved);
     }
 
     pub(super) fn close(&mut self, connection: ConnectionId) {
@@ -133,6 +141,7 @@ impl Core {
                 unit: None,
                 events,
                 closed: draft.closed,
+                moved: draft.moved,
             };
         }
         self.unsynced = !draft.sync;
@@ -166,6 +175,7 @@ impl Core {
             unit: Some(unit),
             events,
             closed: draft.closed,
+            moved: draft.moved,
         }
     }
 }

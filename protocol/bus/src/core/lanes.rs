@@ -310,6 +310,15 @@ impl LaneTable {
         Some((*message, std::mem::take(&mut lane.is_new)))
     }
 
+    /// The messages of a lane that are in nobody's hands.
+    pub(crate) fn waiting(&self, id: LaneId) -> impl Iterator<Item = MessageId> {
+        let lanes = self.lanes.get(&id).into_iter();
+        lanes.flat_map(|lane| {
+            let others = lane.later.iter().chain(&lane.retrying);
+            lane.ready.values().chain(others).copied()
+        })
+    }
+
     /// The latest message of a keyed lane is done: whoever comes first owns what follows.
     pub(crate) fn close(&mut self, id: LaneId) {
         let quiet = self.lanes.get(&id).is_some_and(|lane| lane.in_flight == 0);

@@ -175,6 +175,57 @@ impl Reason {
     }
 }
 
+/// What went wrong with a message before it was moved aside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// Its consumer gave it back as a failure.
+    Refused,
+    /// The transaction that acknowledged it was aborted.
+    Aborted,
+    /// The transaction that acknowledged it was open for too long.
+    TimedOut,
+    /// Its consumer's connection was lost.
+    ConnectionLost,
+    /// The process ended while a consumer within it had the message in hand.
+    ProcessEnded,
+    /// Nothing: it follows, in its lane, one that was moved.
+    Parked,
+}
+
+impl Cause {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Refused,
+        Self::Aborted,
+        Self::TimedOut,
+        Self::ConnectionLost,
+        Self::ProcessEnded,
+        Self::Parked,
+    ];
+
+    /// The cause as a header value.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Refused => "refused",
+            Self::Aborted => "aborted",
+            Self::TimedOut => "timed-out",
+            Self::ConnectionLost => "connection-lost",
+            Self::ProcessEnded => "process-ended",
+            Self::Parked => "parked",
+        }
+    }
+}
+
+/// How a message failed for the last time before it was moved aside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// When (ms since 1970).
+    pub failed_at: i64,
+    /// What went wrong.
+    pub cause: Cause,
+}
+
 /// A message in the queue manager: never changed once it is there, and shared by all queues that hold it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueuedMessage {
@@ -210,6 +261,8 @@ pub struct QueuedMessage {
     pub original_destination: Option<String>,
     /// Why it was moved there.
     pub reason: Option<Reason>,
+    /// How it had failed, if that is why.
+    pub failure: Option<Failure>,
 }
 
 impl QueuedMessage {
@@ -239,6 +292,7 @@ impl QueuedMessage {
             group: new.group,
             original_destination: None,
             reason: None,
+            failure: None,
         }
     }
 

@@ -10,7 +10,7 @@ use super::{
     lanes::{ConsumerId, LaneId, LaneTable, Standing, hash},
     message::{DeliveryId, MessageId, QueuedMessage},
     rank::SortKey,
-    unit::{Place, QueueId},
+    unit::{Hand, Place, QueueId},
 };
 use crate::embedded::connection::{AckMode, ConnectionId};
 
@@ -71,6 +71,8 @@ pub(crate) struct Held {
     pub(crate) retry_at: Option<i64>,
     /// Its rank, if that is not the one that the queue's order gives it.
     pub(crate) position: Option<Box<SortKey>>,
+    /// The consumer within this process that has it in hand, or had when the process before this one ended.
+    pub(crate) hand: Option<Box<Hand>>,
     /// Its lane, if it has one.
     pub(crate) lane: Option<LaneId>,
     pub(crate) state: State,
@@ -86,6 +88,7 @@ impl Held {
             backout_count: self.backout_count,
             retry_at: self.retry_at,
             position: self.position.as_deref().copied(),
+            hand: self.hand.as_deref().copied(),
         }
     }
 
@@ -147,6 +150,9 @@ pub(crate) struct Queue {
     pub(crate) consumers: VecDeque<Consumer>,
     /// The sizes of all messages.
     pub(crate) bytes: u64,
+    /// When it was last told that one was moved aside, and how many have been since.
+    pub(crate) told_at: Option<i64>,
+    pub(crate) untold: u64,
 }
 
 impl Queue {
@@ -160,6 +166,8 @@ impl Queue {
             inserted: BTreeMap::new(),
             consumers: VecDeque::new(),
             bytes: 0,
+            told_at: None,
+            untold: 0,
         }
     }
 
@@ -234,6 +242,23 @@ impl Queue {
                 .map(LaneId::nth),
             Lanes::Key => Some(self.lanes.as_mut()?.keyed(key?)),
         }
+    }
+
+    /// What of a message's group is behind it, in order, and in nobody's hands.
+    pub(crate) fn followers(&self, held: &Held) -> Vec<MessageId> {
+        let (Some(lane), Some(lanes)) = (held.lane, &self.lanes) else {
+            return Vec::new();
+        };
+        let first = self.key(held);
+        let members = lanes.waiting(lane).filter_map(|id| {
+            let other = self.messages.get(&id)?;
+            let key = self.key(other);
+            let follows = key > first && other.message.group == held.message.group;
+            (follows && other.message.group.is_some()).then_some((key, id))
+        });
+        let mut members: Vec<_> = members.collect();
+        members.sort_unstable();
+        members.into_iter().map(|(_, id)| id).collect()
     }
 
     /// The lane that the sender has addressed by itself.

@@ -78,6 +78,7 @@ impl Core {
         for (client_id, name, topic) in wanted.durable_subscriptions {
             self.register_durable(client_id, name, topic)?;
         }
+        self.blame_hands();
         self.pass_time();
         Ok(self.finish())
     }

@@ -6,7 +6,9 @@ use pillarbox_messages::DestinationKind;
 
 use super::{
     Core, Counters,
-    message::{MessageId, NewMessage, QueuedMessage, Reason, check_correlation_id, check_priority},
+    message::{
+        Failure, MessageId, NewMessage, QueuedMessage, Reason, check_correlation_id, check_priority,
+    },
     position::Wanted,
     queue::{Held, QueueKind, State},
     unit::{Entry, Place, QueueId},
@@ -178,7 +180,8 @@ impl Core {
         let origin = self.origin(connection);
         let mut message = QueuedMessage::of(new, id, origin, self.now, lasting);
         if lost_queue {
-            to_error_queue(&mut message, Reason::Unroutable);
+            let original = spelling::to_stomp(&message.destination);
+            to_error_queue(&mut message, Reason::Unroutable, original);
         }
         self.place(Arc::new(message), &targets, wanted);
         sent
@@ -189,7 +192,7 @@ impl Core {
         session.map_or_else(String::new, |session| session.client_id.clone())
     }
 
-    fn is_lasting(&self, id: QueueId) -> bool {
+    pub(super) fn is_lasting(&self, id: QueueId) -> bool {
         self.queues
             .get(&id)
             .is_some_and(|queue| queue.kind.is_lasting())
@@ -228,6 +231,7 @@ impl Core {
             backout_count: place.backout_count,
             retry_at: place.retry_at,
             position: place.position.map(Box::new),
+            hand: place.hand.map(Box::new),
             lane: None,
             state: State::Ready,
             unit: 0,
@@ -275,12 +279,13 @@ impl Core {
         id: MessageId,
         reason: Reason,
         target: Option<&str>,
-    ) {
-        let Some(held) = self.remove_message(queue, id) else {
-            return;
-        };
+        failure: Option<Failure>,
+    ) -> Option<(Arc<QueuedMessage>, QueueId)> {
+        let held = self.remove_message(queue, id)?;
         let mut message = Arc::unwrap_or_clone(held.message);
-        to_error_queue(&mut message, reason);
+        let original = self.original_destination(queue, &message);
+        to_error_queue(&mut message, reason, original);
+        message.failure = failure;
         let target = target.and_then(|name| self.directory.queue(name));
         let target = target.unwrap_or_else(|| self.error_queue());
         let place = Place {
@@ -293,10 +298,11 @@ impl Core {
         self.hold(&message, place, stored);
         if stored {
             self.draft.write_synced(Entry::Put {
-                message,
+                message: Arc::clone(&message),
                 places: vec![place],
             });
         }
+        Some((message, target))
     }
 
     /// The sum that a queue's messages are counted in.
@@ -360,10 +366,8 @@ impl Core {
     }
 }
 
-fn to_error_queue(message: &mut QueuedMessage, reason: Reason) {
-    if message.original_destination.is_none() {
-        message.original_destination = Some(spelling::to_stomp(&message.destination));
-    }
+fn to_error_queue(message: &mut QueuedMessage, reason: Reason, original: String) {
+    message.original_destination.get_or_insert(original);
     message.reason = Some(reason);
     message.expires_at = None;
     message.not_before = None;

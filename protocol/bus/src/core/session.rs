@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{
     Core,
     consume::{Back, Flight},
-    message::DeliveryId,
+    message::{Cause, DeliveryId},
     transaction::Transaction,
     unit::QueueId,
 };
@@ -18,6 +18,8 @@ use crate::{
 #[derive(Debug, Default)]
 pub(super) struct Session {
     pub(super) client_id: String,
+    /// Its consumers run within this process.
+    pub(super) in_process: bool,
     pub(super) subscriptions: BTreeMap<u64, SessionSubscription>,
     /// What it has not acknowledged, oldest first.
     pub(super) flights: BTreeMap<DeliveryId, Flight>,
@@ -28,6 +30,8 @@ pub(super) struct Session {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SessionSubscription {
     pub(super) queue: QueueId,
+    /// Never another's in this life of the queue space.
+    pub(super) number: u64,
     pub(super) ack: AckMode,
 }
 
@@ -43,7 +47,7 @@ impl Session {
 }
 
 impl Core {
-    pub(super) fn open(&mut self, connection: ConnectionId, client_id: String) {
+    pub(super) fn open(&mut self, connection: ConnectionId, client_id: String, in_process: bool) {
         if let Some(reason) = &self.failed {
             let reason = BusError::SpaceFailed(reason.clone());
             self.draft.post(connection, Event::Closed { reason });
@@ -54,6 +58,7 @@ impl Core {
             connection,
             Session {
                 client_id,
+                in_process,
                 ..Session::default()
             },
         );
@@ -146,7 +151,7 @@ impl Core {
         blamed: &BTreeSet<DeliveryId>,
     ) {
         let back = if blamed.contains(&delivery) {
-            Back::Counted
+            Back::Counted(Cause::ConnectionLost)
         } else {
             Back::Uncounted
         };

@@ -45,9 +45,12 @@ impl Core {
         if let Some(queue) = self.queues.get_mut(&queue_id) {
             queue.add_consumer(consumer, part);
         }
+        let number = self.next_subscription;
+        self.next_subscription += 1;
         if let Some(session) = self.sessions.get_mut(&connection) {
             let subscription = SessionSubscription {
                 queue: queue_id,
+                number,
                 ack: wish.ack,
             };
             session

@@ -2,6 +2,7 @@
 //! (`simulation`).
 
 mod consuming;
+mod failing;
 mod invariants;
 mod keyed;
 mod limits;
@@ -17,6 +18,7 @@ use pillarbox_messages::Destination;
 
 use super::{
     Core, Effects, Input, Limits, Wanted,
+    backout::PoisonMoved,
     message::{NewMessage, QueuedMessage},
 };
 use crate::{
@@ -38,6 +40,8 @@ pub(super) struct World {
     written: Vec<u8>,
     limits: Limits,
     queues: Vec<QueueDefinition>,
+    /// What people were told of.
+    moved: Vec<PoisonMoved>,
 }
 
 impl World {
@@ -66,6 +70,7 @@ impl World {
             written: Vec::new(),
             limits,
             queues: queues.to_vec(),
+            moved: Vec::new(),
         };
         world.start().unwrap();
         world.units.clear();
@@ -101,7 +106,13 @@ impl World {
     }
 
     fn take(&mut self, effects: Effects) {
-        let Effects { unit, events, .. } = effects;
+        let Effects {
+            unit,
+            events,
+            moved,
+            ..
+        } = effects;
+        self.moved.extend(moved);
         if let Some(unit) = unit {
             self.units.push((unit.sync, unit.entries.len()));
             for entry in &unit.entries {
@@ -117,10 +128,15 @@ impl World {
     }
 
     fn open(&mut self, number: u64, client_id: &str) -> ConnectionId {
+        self.open_as(number, client_id, false)
+    }
+
+    fn open_as(&mut self, number: u64, client_id: &str, in_process: bool) -> ConnectionId {
         let connection = ConnectionId(number);
         self.step(Input::Open {
             connection,
             client_id: client_id.to_owned(),
+            in_process,
         });
         connection
     }

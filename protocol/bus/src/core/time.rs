@@ -50,7 +50,7 @@ impl Core {
         match queue.map(|queue| &queue.attributes.on_expiry) {
             Some(OnExpiry::Move(target)) if !self.is_sink(queue_id) => {
                 let target = target.clone();
-                self.move_message(queue_id, id, Reason::Expired, Some(&target));
+                self.move_message(queue_id, id, Reason::Expired, Some(&target), None);
             }
             _ => drop(self.remove_message(queue_id, id)),
         }

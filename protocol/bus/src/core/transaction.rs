@@ -3,7 +3,7 @@
 use super::{
     Core,
     consume::{Back, Flight},
-    message::{DeliveryId, NewMessage},
+    message::{Cause, DeliveryId, NewMessage},
 };
 use crate::{
     embedded::connection::{ConnectionId, Token},
@@ -126,7 +126,7 @@ impl Core {
         };
         if let Err(error) = checked {
             let back = match error {
-                BusError::TransactionTimedOut => Back::Counted,
+                BusError::TransactionTimedOut => Back::Counted(Cause::TimedOut),
                 _ => Back::Later,
             };
             self.undo(connection, &transaction, back);
@@ -147,7 +147,7 @@ impl Core {
 
     pub(super) fn abort(&mut self, connection: ConnectionId, number: u64) -> Result<(), BusError> {
         let transaction = self.take_transaction(connection, number)?;
-        self.undo(connection, &transaction, Back::Counted);
+        self.undo(connection, &transaction, Back::Counted(Cause::Aborted));
         match transaction.doom {
             Some(error @ BusError::TransactionTimedOut) => Err(error),
             _ => Ok(()),
@@ -194,7 +194,7 @@ impl Core {
                 ..Transaction::default()
             };
             let gathered = std::mem::replace(transaction, tombstone);
-            self.undo(connection, &gathered, Back::Counted);
+            self.undo(connection, &gathered, Back::Counted(Cause::TimedOut));
         }
     }
 

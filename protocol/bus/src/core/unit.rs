@@ -75,6 +75,16 @@ pub(crate) struct Place {
     pub(crate) retry_at: Option<i64>,
     /// Its rank, if that is not the one that the queue's order gives it.
     pub(crate) position: Option<SortKey>,
+    /// The consumer within this process that has it in hand. If the process ends so, the message may be why.
+    pub(crate) hand: Option<Hand>,
+}
+
+/// A consumer within this process, with its delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Hand {
+    /// Numbers the consumers of one life of the queue space.
+    pub(crate) consumer: u64,
+    pub(crate) delivery: u64,
 }
 
 impl Place {
@@ -86,6 +96,7 @@ impl Place {
             backout_count: 0,
             retry_at: None,
             position: None,
+            hand: None,
         }
     }
 }

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use pillarbox_messages::{Destination, DestinationKind};
 use tokio::sync::mpsc;
 
-pub use crate::core::message::{DeliveryId, MessageId, NewMessage, QueuedMessage, Reason};
+pub use crate::core::{
+    backout::PoisonMoved,
+    message::{Cause, DeliveryId, Failure, MessageId, NewMessage, QueuedMessage, Reason},
+};
 use crate::{embedded::owner::Submission, error::BusError};
 
 /// How many events wait in a connection's channel; more wait with the owner of the queues.
@@ -94,6 +97,16 @@ pub enum Command {
         /// Whom to answer.
         token: Token,
     },
+    /// Sends messages that were moved aside back to where they stood, as if nothing had happened to them. Answered by
+    /// `Returned`.
+    Retry {
+        /// The queue that they stand in now.
+        queue: Destination,
+        /// Which.
+        messages: Vec<MessageId>,
+        /// Whom to answer.
+        token: Token,
+    },
     /// Opens a transaction.
     Begin {
         /// The connection's own number for it, not open.
@@ -150,6 +163,16 @@ pub enum Event {
         message_id: Option<MessageId>,
         /// A sent message had no place to go.
         unroutable: bool,
+    },
+    /// So many messages of the `Retry` with this token went back, and this is on the disk; so many did not, because
+    /// they are in a consumer's hands or came from nowhere.
+    Returned {
+        /// The command's token.
+        token: Token,
+        /// Those that went back.
+        returned: usize,
+        /// Those that did not.
+        skipped: usize,
     },
     /// The command with this token changed nothing.
     Failed {

@@ -1,7 +1,7 @@
 //! The one task that owns the queues: steps the state machine, and tells what has happened once it is written.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
     time::Duration,
 };
@@ -12,12 +12,15 @@ use futures_util::{
     stream::FuturesUnordered,
 };
 use pillarbox_messages::{clock::SharedClock, properties};
-use tokio::{sync::mpsc, time::Instant};
+use tokio::{
+    sync::{broadcast, mpsc},
+    time::Instant,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     Registry, Stats,
-    connection::{Command, ConnectionId, Event},
+    connection::{Command, ConnectionId, Event, PoisonMoved},
     outbox::{Handed, Outbox},
     writer::{Job, Report, Writer, cost},
 };
@@ -31,6 +34,8 @@ use crate::{
 const BATCH: usize = 256;
 /// How much may wait for the writer, in bytes, before commands have to wait.
 const MAX_PENDING_BYTES: u64 = 32 << 20;
+/// How many messages moved aside are remembered until somebody wants to know.
+const MAX_UNTOLD: usize = 256;
 /// The wall clock may be set: nothing sleeps longer than this without looking at it.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
@@ -46,6 +51,7 @@ pub(crate) struct Submission {
 pub(crate) struct Opened {
     pub(crate) connection: ConnectionId,
     pub(crate) client_id: String,
+    pub(crate) in_process: bool,
     pub(crate) events: mpsc::Sender<Event>,
 }
 
@@ -77,6 +83,9 @@ pub(super) struct Owner {
     room_try: Instant,
     failed: bool,
     log: LogStats,
+    moved: broadcast::Sender<PoisonMoved>,
+    /// What is to be told when the unit with this number is written, and there is somebody to tell.
+    untold: VecDeque<(u64, PoisonMoved)>,
 }
 
 impl Owner {
@@ -85,7 +94,8 @@ impl Owner {
         clock: SharedClock,
         writer: Writer,
         registry: Arc<Registry>,
-        opened: LogStats,
+        moved: broadcast::Sender<PoisonMoved>,
+        (opened, untold): (LogStats, Vec<PoisonMoved>),
     ) -> Self {
         let owner = Self {
             core,
@@ -102,6 +112,9 @@ impl Owner {
             room_try: Instant::now(),
             failed: false,
             log: opened,
+            moved,
+            // Nobody has had time to listen yet.
+            untold: untold.into_iter().map(|moved| (1, moved)).collect(),
         };
         owner.publish_stats();
         owner
@@ -178,6 +191,7 @@ impl Owner {
         let Opened {
             connection,
             client_id,
+            in_process,
             events,
         } = opened;
         let gone = events.clone();
@@ -191,6 +205,7 @@ impl Owner {
         self.step(Input::Open {
             connection,
             client_id,
+            in_process,
         });
     }
 
@@ -286,7 +301,10 @@ impl Owner {
             unit,
             events,
             closed,
+            moved,
         } = effects;
+        let number = unit.as_ref().map_or(0, |unit| unit.number);
+        self.untold.extend(moved.into_iter().map(|it| (number, it)));
         if let Some(unit) = unit.filter(|_| !self.failed) {
             self.pending_bytes = self.pending_bytes.saturating_add(cost(&unit));
             self.pending.push(unit);
@@ -309,8 +327,23 @@ impl Owner {
         }
     }
 
+    /// Tells of messages moved aside. Who comes later is told what nobody has heard.
+    fn tell_moved(&mut self) {
+        self.untold.truncate(MAX_UNTOLD);
+        while let Some((unit, _)) = self.untold.front()
+            && *unit <= self.written
+            && self.moved.receiver_count() > 0
+        {
+            if let Some((_, moved)) = self.untold.pop_front() {
+                // Its receiver may just have gone.
+                let _ = self.moved.send(moved);
+            }
+        }
+    }
+
     /// Hands units to the writer and events to their connections.
     fn hand_on(&mut self) {
+        self.tell_moved();
         self.hand_units();
         // Whoever is told something finds it in the figures.
         self.publish_stats();
@@ -365,6 +398,7 @@ impl Owner {
             acknowledged: counters.acknowledged,
             unroutable: counters.unroutable,
             expired: counters.expired,
+            backed_out: counters.backed_out,
             slow_consumers: counters.slow_consumers,
             connections: 0,
             queues: self.core.queue_count(),

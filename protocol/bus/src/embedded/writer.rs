@@ -8,6 +8,7 @@ use super::BrokerOptions;
 use crate::{
     core::{
         Core, Limits, Wanted,
+        backout::PoisonMoved,
         message::MessageId,
         unit::{Entry, QueueId, Unit},
     },
@@ -21,6 +22,9 @@ const JOB_CHANNEL: usize = 1;
 const REPORT_CHANNEL: usize = 16;
 /// What a small entry takes in the log, in bytes (about).
 const SMALL_ENTRY: u64 = 64;
+
+/// What opening the log has cost, and what people must be told of.
+pub(super) type Started = (LogStats, Vec<PoisonMoved>);
 
 /// What the writer is to do.
 #[derive(Debug)]
@@ -60,13 +64,13 @@ impl Writer {
         options: BrokerOptions,
         log_options: LogOptions,
         limits: Limits,
-    ) -> Result<(Self, Core, LogStats), BusError> {
+    ) -> Result<(Self, Core, Started), BusError> {
         let (jobs, job_receiver) = mpsc::channel(JOB_CHANNEL);
         let (report_sender, reports) = mpsc::channel(REPORT_CHANNEL);
         let (answer, opened) = oneshot::channel();
         let body = move || match open(storage, &options, log_options, limits) {
-            Ok((log, core)) => {
-                if answer.send(Ok((core, log.stats()))).is_ok() {
+            Ok((log, core, moved)) => {
+                if answer.send(Ok((core, (log.stats(), moved)))).is_ok() {
                     run(log, job_receiver, &report_sender);
                 }
             }
@@ -78,8 +82,8 @@ impl Writer {
             .name("bus-log".to_owned())
             .spawn(body);
         thread.map_err(|error| BusError::io("starting the log's thread", &error))?;
-        let (core, stats) = opened.await.map_err(|_| BusError::Closed)??;
-        Ok((Self { jobs, reports }, core, stats))
+        let (core, started) = opened.await.map_err(|_| BusError::Closed)??;
+        Ok((Self { jobs, reports }, core, started))
     }
 }
 
@@ -98,7 +102,7 @@ fn open<S: Storage>(
     options: &BrokerOptions,
     log_options: LogOptions,
     limits: Limits,
-) -> Result<(Log<S>, Core), BusError> {
+) -> Result<(Log<S>, Core, Vec<PoisonMoved>), BusError> {
     let mut core = Core::new(limits, options.client_templates.clone());
     let mut log = Log::open(storage()?, log_options, &mut |entry| core.replay(entry))?;
     let now = options.clock.now_ms();
@@ -111,7 +115,7 @@ fn open<S: Storage>(
     if let Some(unit) = effects.unit {
         log.append(&[unit])?;
     }
-    Ok((log, core))
+    Ok((log, core, effects.moved))
 }
 
 fn run<S: Storage>(mut log: Log<S>, mut jobs: mpsc::Receiver<Job>, reports: &mpsc::Sender<Report>) {

@@ -116,7 +116,9 @@ const TRANSPORT: [&str; 21] = [
 ];
 
 /// Further headers that no sender sets as a property: only the bus may say them.
-const RESERVED: [&str; 3] = [
+const RESERVED: [&str; 5] = [
+    "q-failed-at",
+    "q-failure-cause",
     "original-destination",
     "q-reason",
     "JMSXGroupFirstForConsumer",

@@ -9,9 +9,9 @@ use pillarbox_messages::{Destination, DestinationKind};
 
 use crate::core::{
     attributes::QueueAttributes,
-    message::{MAX_PRIORITY, MessageId, QueuedMessage, Reason},
+    message::{Cause, Failure, MAX_PRIORITY, MessageId, QueuedMessage, Reason},
     rank::SortKey,
-    unit::{Definition, Entry, Place, QueueId},
+    unit::{Definition, Entry, Hand, Place, QueueId},
 };
 
 // Numbers once used here are never given another meaning.
@@ -24,6 +24,8 @@ const COUNT: u8 = 6;
 // Since format 2. What needs nothing of it is written as before.
 const PUT_AT: u8 = 7;
 const COUNT_AT: u8 = 8;
+const PUT_ALL: u8 = 9;
+const COUNT_ALL: u8 = 10;
 
 const TOPIC: u8 = 1;
 const QUEUE: u8 = 2;
@@ -38,6 +40,15 @@ const REASONS: [(u8, Reason); 5] = [
     (3, Reason::Backout),
     (4, Reason::Expired),
     (5, Reason::Admin),
+];
+
+const CAUSES: [(u8, Cause); 6] = [
+    (1, Cause::Refused),
+    (2, Cause::Aborted),
+    (3, Cause::TimedOut),
+    (4, Cause::ConnectionLost),
+    (5, Cause::ProcessEnded),
+    (6, Cause::Parked),
 ];
 
 /// Appends an entry.
@@ -58,13 +69,25 @@ pub(crate) fn encode(entry: &Entry, out: &mut Vec<u8>) {
         }
         Entry::Put { message, places } => {
             let positions = places.iter().any(|place| place.position.is_some());
-            out.push(if positions { PUT_AT } else { PUT });
+            let hands = places.iter().any(|place| place.hand.is_some());
+            let all = hands || message.failure.is_some();
+            out.push(match (all, positions) {
+                (true, _) => PUT_ALL,
+                (false, true) => PUT_AT,
+                (false, false) => PUT,
+            });
             put_message(out, message);
+            if all {
+                put_failure(out, message.failure);
+            }
             put_length(out, places.len());
             for place in places {
                 put_place(out, place);
-                if positions {
+                if all || positions {
                     put_position(out, place.position);
+                }
+                if all {
+                    put_hand(out, place.hand);
                 }
             }
         }
@@ -77,12 +100,19 @@ pub(crate) fn encode(entry: &Entry, out: &mut Vec<u8>) {
             }
         }
         Entry::Count { id, place } => {
-            let position = place.position.is_some();
-            out.push(if position { COUNT_AT } else { COUNT });
+            let (position, hand) = (place.position.is_some(), place.hand.is_some());
+            out.push(match (hand, position) {
+                (true, _) => COUNT_ALL,
+                (false, true) => COUNT_AT,
+                (false, false) => COUNT,
+            });
             put_id(out, *id);
             put_place(out, place);
-            if position {
+            if position || hand {
                 put_position(out, place.position);
+            }
+            if hand {
+                put_hand(out, place.hand);
             }
         }
     }
@@ -154,6 +184,21 @@ fn put_position(out: &mut Vec<u8>, position: Option<SortKey>) {
         put_id(out, turn);
         out.extend_from_slice(&sub.to_le_bytes());
     }
+}
+
+fn put_hand(out: &mut Vec<u8>, hand: Option<Hand>) {
+    out.push(u8::from(hand.is_some()));
+    if let Some(Hand { consumer, delivery }) = hand {
+        put_u64(out, consumer);
+        put_u64(out, delivery);
+    }
+}
+
+fn put_failure(out: &mut Vec<u8>, failure: Option<Failure>) {
+    let failed_at = failure.map(|failure| failure.failed_at);
+    put_time(out, failed_at);
+    let cause = failure.and_then(|it| CAUSES.into_iter().find(|(_, cause)| *cause == it.cause));
+    out.extend(cause.map(|(number, _)| number));
 }
 
 fn put_definition(out: &mut Vec<u8>, definition: &Definition) {
@@ -233,6 +278,18 @@ impl<'a> Reader<'a> {
                 message: Arc::new(self.message()?),
                 places: self.list(Self::place_at)?,
             },
+            PUT_ALL => {
+                let mut message = self.message()?;
+                message.failure = self.failure()?;
+                Entry::Put {
+                    message: Arc::new(message),
+                    places: self.list(Self::place_all)?,
+                }
+            }
+            COUNT_ALL => Entry::Count {
+                id: self.id()?,
+                place: self.place_all()?,
+            },
             COUNT_AT => Entry::Count {
                 id: self.id()?,
                 place: self.place_at()?,
@@ -310,6 +367,27 @@ impl<'a> Reader<'a> {
             backout_count: self.u32()?,
             retry_at: self.option(Self::i64)?,
             position: None,
+            hand: None,
+        })
+    }
+
+    fn place_all(&mut self) -> Option<Place> {
+        let place = self.place_at()?;
+        let hand = self.option(|reader| {
+            Some(Hand {
+                consumer: reader.u64()?,
+                delivery: reader.u64()?,
+            })
+        })?;
+        Some(Place { hand, ..place })
+    }
+
+    fn failure(&mut self) -> Option<Option<Failure>> {
+        self.option(|reader| {
+            let failed_at = reader.i64()?;
+            let number = reader.u8()?;
+            let (_, cause) = CAUSES.into_iter().find(|(n, _)| *n == number)?;
+            Some(Failure { failed_at, cause })
         })
     }
 
@@ -372,6 +450,7 @@ impl<'a> Reader<'a> {
             group: self.option(Self::string)?,
             original_destination: self.option(Self::string)?,
             reason: self.reason()?,
+            failure: None,
             headers: self.list(|reader| Some((reader.string()?, reader.string()?)))?,
             body: Bytes::copy_from_slice(self.bytes()?),
             // Volatile messages never enter the log.
@@ -411,9 +490,10 @@ mod tests {
             any::<u32>(),
             any::<Option<i64>>(),
             proptest::option::of((any::<[u64; 2]>(), id(), any::<i64>())),
+            any::<Option<(u64, u64)>>(),
         )
             .prop_map(
-                |(queue, delivery_count, backout_count, retry_at, position)| Place {
+                |(queue, delivery_count, backout_count, retry_at, position, hand)| Place {
                     queue: QueueId(queue),
                     delivery_count,
                     backout_count,
@@ -423,13 +503,15 @@ mod tests {
                         turn,
                         sub,
                     }),
+                    hand: hand.map(|(consumer, delivery)| Hand { consumer, delivery }),
                 },
             )
     }
 
     fn message() -> impl Strategy<Value = QueuedMessage> {
         let fixed = (id(), any::<i64>(), 0..=MAX_PRIORITY, 0..=5_usize);
-        let times = (any::<Option<i64>>(), any::<Option<i64>>());
+        let failure = proptest::option::of((any::<i64>(), 0..CAUSES.len()));
+        let times = (any::<Option<i64>>(), any::<Option<i64>>(), failure);
         let texts = (
             text(),
             text(),
@@ -457,6 +539,10 @@ mod tests {
             group: texts.2,
             original_destination: texts.3,
             reason: REASONS.get(fixed.3).map(|(_, reason)| *reason),
+            failure: times.2.map(|(failed_at, cause)| Failure {
+                failed_at,
+                cause: CAUSES[cause].1,
+            }),
         })
     }
 

@@ -50,6 +50,7 @@ fn put(seq: u64, length: usize) -> Entry {
         group: None,
         original_destination: None,
         reason: None,
+        failure: None,
     };
     Entry::Put {
         message: Arc::new(message),

@@ -157,7 +157,7 @@ impl Drop for StompServer {
 impl Context {
     /// A connection to the queue manager; `None` is nobody in particular.
     fn connect(&self, client_id: Option<&str>) -> Result<Connection, BusError> {
-        self.broker.connect(client_id.unwrap_or_default())
+        self.broker.connect_peer(client_id.unwrap_or_default())
     }
 
     fn now_ms(&self) -> i64 {

@@ -12,7 +12,7 @@ use pillarbox_messages::Destination;
 
 use super::invariants;
 use crate::{
-    BusError, ClientTemplates,
+    BusError, ClientTemplates, Lanes, OutOfOrder, QueueAttributes, QueueDefinition,
     core::{
         Core, Effects, Input, Limits, Posted, Wanted,
         message::{MessageId, QueuedMessage},
@@ -81,6 +81,9 @@ struct Expected {
     together: u64,
 }
 
+/// Messages among which the order is that of the commits: of a place, a lane and a priority.
+type Line = (&'static str, Option<String>, u8);
+
 /// A question on its way.
 #[derive(Clone, Debug)]
 struct Asked {
@@ -95,6 +98,11 @@ struct Delivered {
     marker: u64,
     place: Option<&'static str>,
     staged: bool,
+    subscription: u64,
+    /// The message group, where it makes a lane.
+    group: Option<String>,
+    /// Its subscription has ended: whatever becomes of it is too late.
+    stale: bool,
 }
 
 struct Simulation {
@@ -116,7 +124,11 @@ struct Simulation {
     expected: BTreeMap<(&'static str, u64), Expected>,
     volatile: BTreeSet<u64>,
     /// The latest message first delivered, by place and priority: order is what has been sent earlier.
-    latest: BTreeMap<(&'static str, u8), MessageId>,
+    latest: BTreeMap<Line, MessageId>,
+    /// Messages with a time to live: one that was moved aside outlives it.
+    mortal: BTreeSet<u64>,
+    /// Messages that were sent out of order.
+    jumped: BTreeSet<u64>,
     ids: BTreeSet<MessageId>,
     restarts: u64,
 }
@@ -143,6 +155,8 @@ impl Simulation {
             expected: BTreeMap::new(),
             volatile: BTreeSet::new(),
             latest: BTreeMap::new(),
+            mortal: BTreeSet::new(),
+            jumped: BTreeSet::new(),
             ids: BTreeSet::new(),
             restarts: 0,
         }
@@ -204,6 +218,7 @@ impl Simulation {
             unit,
             events,
             closed,
+            moved: _,
         } = self.core.step(self.now, input);
         self.pending.extend(unit);
         for posted in &events {
@@ -315,7 +330,7 @@ impl Simulation {
             Event::SubscriptionClosed { subscription, .. } => {
                 self.subscriptions.remove(&(connection, subscription));
             }
-            Event::Closed { .. } => {}
+            Event::Returned { .. } | Event::Closed { .. } => {}
         }
     }
 
@@ -340,22 +355,37 @@ impl Simulation {
             .parse()
             .unwrap();
         let place = self.subscriptions.get(&(connection, subscription)).copied();
-        let place = place.filter(|_| message.persistent);
-        let in_turn = delivery_count == 1 && message.not_before.is_none();
+        let came_from = message.original_destination.as_deref();
+        let place = came_from
+            .map_or(place, place_of)
+            .filter(|_| message.persistent);
+        let jumped = self.jumped.contains(&marker) || came_from.is_some();
+        let in_turn = delivery_count == 1 && message.not_before.is_none() && !jumped;
+        let group = message.group.clone();
+        let group = group.filter(|_| place == Some("work") && came_from.is_none());
+        if group.is_some() {
+            let together = self.hands.iter().filter(|it| !it.staged && !it.stale);
+            let mut together = together.filter(|it| it.group == group);
+            assert!(together.next().is_none(), "two of lane {group:?} in hand");
+        }
         assert!(
             message.not_before.is_none_or(|at| at <= self.now),
             "{marker} came too early"
         );
         if let Some(place) = place.filter(|_| in_turn) {
-            let latest = self.latest.insert((place, message.priority), message.id);
+            let line = (place, group.clone(), message.priority);
+            let latest = self.latest.insert(line, message.id);
             assert!(
                 latest.is_none_or(|latest| latest < message.id),
                 "{marker} overtook"
             );
         }
         if !auto {
-            let staged = false;
+            let (staged, stale) = (false, false);
             self.hands.push(Delivered {
+                subscription,
+                group,
+                stale,
                 connection,
                 delivery,
                 marker,
@@ -411,6 +441,37 @@ impl Simulation {
     }
 }
 
+/// The place that a message moved aside came from.
+fn place_of(original: &str) -> Option<&'static str> {
+    match original {
+        "/queue/work" => Some("work"),
+        "/queue/other" => Some("other"),
+        "/queue/~sub.d.n" => Some("d"),
+        _ => None,
+    }
+}
+
+/// The queue with lanes that fails to a queue of its own, and the one that lets messages jump it.
+fn queues() -> [QueueDefinition; 2] {
+    let work = QueueAttributes {
+        lanes: Lanes::Key,
+        backout_queue: Some("aside".to_owned()),
+        ..QueueAttributes::default()
+    };
+    let out_of_order = OutOfOrder {
+        top: true,
+        before: true,
+    };
+    let other = QueueAttributes {
+        out_of_order,
+        ..QueueAttributes::default()
+    };
+    [("work", work), ("other", other)].map(|(name, attributes)| QueueDefinition {
+        name: name.to_owned(),
+        attributes,
+    })
+}
+
 fn open(disk: &Disk, now: i64) -> (Log<Disk>, Core) {
     let templates = ClientTemplates::none();
     let mut core = Core::new(Limits::default(), templates);
@@ -423,8 +484,8 @@ fn open(disk: &Disk, now: i64) -> (Log<Disk>, Core) {
     let durable = [("d".to_owned(), "n".to_owned(), Destination::topic("news"))];
     let wanted = Wanted {
         destinations: &destinations,
+        queues: &queues(),
         durable_subscriptions: &durable,
-        ..Wanted::default()
     };
     let effects = core.start(now, &wanted).unwrap();
     log.append(&[effects.unit.unwrap()]).unwrap();

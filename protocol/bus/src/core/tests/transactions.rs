@@ -4,14 +4,17 @@ use pillarbox_messages::Destination;
 
 use super::{World, news, queue, work};
 use crate::{
-    BusError,
+    BusError, QueueAttributes,
     core::{Input, Limits, message::NewMessage},
     embedded::connection::{AckMode, Command, Event},
 };
 
 #[test]
-fn order_survives_many_rollbacks() {
-    let mut world = World::new();
+fn b32_order_survives_many_rollbacks_and_what_fails_at_last_leaves_the_rest_in_order() {
+    let mut world = World::with_work(QueueAttributes {
+        backout_limit: Some(11),
+        ..QueueAttributes::default()
+    });
     let a = world.open(1, "a");
     world.subscribe(a, 1, queue(), 500).unwrap();
     let bodies: Vec<String> = (0..200).map(|number| number.to_string()).collect();
@@ -43,6 +46,17 @@ fn order_survives_many_rollbacks() {
             })
             .unwrap();
     }
+    let delivered = world.delivered();
+    world.nack(a, delivered[0].1).unwrap();
+    world.lose(a);
+    let b = world.open(2, "b");
+    // The one that was refused and the oldest of the rest have failed for the eleventh time.
+    world.subscribe(b, 1, queue(), 500).unwrap();
+    assert_eq!(world.bodies(), bodies[2..]);
+    world
+        .subscribe(b, 2, Destination::queue("~error"), 500)
+        .unwrap();
+    assert_eq!(world.bodies(), bodies[..2]);
 }
 
 #[test]

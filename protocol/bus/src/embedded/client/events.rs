@@ -104,7 +104,9 @@ pub(super) async fn take_events(
                 };
                 shared.arrived(subscription, Arrival { message, handle });
             }
-            Event::Done { token, .. } => shared.answer(token, Ok(())),
+            Event::Done { token, .. } | Event::Returned { token, .. } => {
+                shared.answer(token, Ok(()));
+            }
             Event::Failed { token, error } => shared.answer(token, Err(error)),
             Event::SubscriptionClosed {
                 subscription,
@@ -136,6 +138,12 @@ fn incoming(
     }
     if let Some(reason) = message.reason {
         properties.push(("q-reason".to_owned(), reason.as_str().to_owned()));
+    }
+    if let Some(failure) = message.failure {
+        let at = failure.failed_at.to_string();
+        properties.push(("q-failed-at".to_owned(), at));
+        let cause = failure.cause.as_str().to_owned();
+        properties.push(("q-failure-cause".to_owned(), cause));
     }
     Incoming {
         message_id: message.id.to_string(),

@@ -3,7 +3,8 @@
 
 use super::{Reader, put_bytes, put_length, put_u32};
 use crate::core::attributes::{
-    Criterion, LaneHash, Lanes, MAX_LANES, OnExpiry, Order, OutOfOrder, QueueAttributes, RetryDelay,
+    Criterion, LaneHash, Lanes, MAX_LANES, OnExpiry, OnLanePoison, Order, OutOfOrder,
+    QueueAttributes, RetryDelay,
 };
 
 // Numbers once used here are never given another meaning.
@@ -13,6 +14,10 @@ const RETRY_DELAY: u8 = 3;
 const EXPIRY_QUEUE: u8 = 4;
 const LANES: u8 = 5;
 const REQUIRE_KEY: u8 = 6;
+/// 0: there is none.
+const BACKOUT_LIMIT: u8 = 7;
+const BACKOUT_QUEUE: u8 = 8;
+const ON_LANE_POISON: u8 = 9;
 
 const CRITERIA: [(u8, Criterion); 3] = [
     (1, Criterion::Time),
@@ -36,6 +41,9 @@ pub(super) fn put(out: &mut Vec<u8>, attributes: &QueueAttributes) {
         out_of_order,
         lanes,
         require_key,
+        backout_limit,
+        backout_queue,
+        on_lane_poison,
         retry_delay,
         on_expiry,
     } = attributes;
@@ -45,7 +53,18 @@ pub(super) fn put(out: &mut Vec<u8>, attributes: &QueueAttributes) {
         (RETRY_DELAY, retry_delay_bytes(*retry_delay)),
         (LANES, lanes_bytes(*lanes)),
         (REQUIRE_KEY, vec![u8::from(*require_key)]),
+        (
+            BACKOUT_LIMIT,
+            backout_limit.unwrap_or_default().to_le_bytes().to_vec(),
+        ),
+        (
+            ON_LANE_POISON,
+            vec![u8::from(*on_lane_poison == OnLanePoison::Park)],
+        ),
     ];
+    if let Some(target) = backout_queue {
+        values.push((BACKOUT_QUEUE, target.clone().into_bytes()));
+    }
     if let OnExpiry::Move(target) = on_expiry {
         values.push((EXPIRY_QUEUE, target.clone().into_bytes()));
     }
@@ -89,10 +108,27 @@ fn read_one(attributes: &mut QueueAttributes, number: u8, value: &mut Reader<'_>
         }
         EXPIRY_QUEUE => attributes.on_expiry = OnExpiry::Move(rest_as_text(value)?),
         LANES => attributes.lanes = read_lanes(value)?,
-        REQUIRE_KEY => attributes.require_key = value.u8().filter(|flag| *flag <= 1)? == 1,
+        REQUIRE_KEY => attributes.require_key = read_flag(value)?,
+        BACKOUT_LIMIT => attributes.backout_limit = Some(value.u32()?).filter(|limit| *limit > 0),
+        BACKOUT_QUEUE => attributes.backout_queue = Some(rest_as_text(value)?),
+        ON_LANE_POISON => {
+            attributes.on_lane_poison = if read_flag(value)? {
+                OnLanePoison::Park
+            } else {
+                OnLanePoison::Skip
+            };
+        }
         _ => return None,
     }
     Some(())
+}
+
+fn read_flag(value: &mut Reader<'_>) -> Option<bool> {
+    match value.u8()? {
+        0 => Some(false),
+        1 => Some(true),
+        _ => None,
+    }
 }
 
 fn order_bytes(order: &Order) -> Vec<u8> {
@@ -203,13 +239,26 @@ pub(super) mod tests {
             }),
         ];
         let flow = (order, out_of_order, lanes, any::<bool>());
-        (flow, retry_delay, on_expiry).prop_map(|(flow, retry_delay, on_expiry)| {
+        let failed = (
+            proptest::option::of(1..u32::MAX),
+            proptest::option::of("\\PC{0,12}"),
+            any::<bool>(),
+        );
+        (flow, failed, retry_delay, on_expiry).prop_map(|(flow, failed, retry_delay, on_expiry)| {
             let (order, out_of_order, lanes, require_key) = flow;
+            let (backout_limit, backout_queue, parks) = failed;
             QueueAttributes {
                 order,
                 out_of_order,
                 lanes,
                 require_key,
+                backout_limit,
+                backout_queue,
+                on_lane_poison: if parks {
+                    OnLanePoison::Park
+                } else {
+                    OnLanePoison::Skip
+                },
                 retry_delay,
                 on_expiry,
             }

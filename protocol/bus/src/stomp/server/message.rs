@@ -59,6 +59,11 @@ pub(super) fn write(out: &mut BytesMut, message: &QueuedMessage, delivered: Deli
     if let Some(reason) = message.reason {
         frame.plain("q-reason", reason.as_str());
     }
+    if let Some(failure) = message.failure {
+        frame
+            .plain("q-failed-at", failure.failed_at)
+            .plain("q-failure-cause", failure.cause.as_str());
+    }
     if !message.headers.iter().any(|(name, _)| name == "timestamp") {
         frame.plain("timestamp", message.enqueued_at);
     }

@@ -14,7 +14,9 @@ use crate::{
 };
 
 /// Headers that only the bus sets, or that are about the frame and not the message.
-const STRIPPED: [&str; 14] = [
+const STRIPPED: [&str; 16] = [
+    "q-failed-at",
+    "q-failure-cause",
     "JMSXGroupFirstForConsumer",
     "message-id",
     "subscription",

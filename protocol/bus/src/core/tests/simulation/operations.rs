@@ -5,8 +5,8 @@ use pillarbox_messages::Destination;
 use super::{Asked, Delivered, Expected, Fate, Simulation};
 use crate::{
     BusError,
-    core::{Input, message::NewMessage, tests::message},
-    embedded::connection::{AckMode, Command, ConnectionId},
+    core::{Input, message::NewMessage, queue::State, tests::message},
+    embedded::connection::{AckMode, Command, ConnectionId, MessageId},
 };
 
 impl Simulation {
@@ -16,11 +16,13 @@ impl Simulation {
             .filter(|name| !self.connections.values().any(|taken| taken == name))
             .collect();
         let Some(name) = self.pick(&free) else { return };
-        let connection = ConnectionId(self.fresh());
+        let number = self.fresh();
+        let connection = ConnectionId(number);
         self.connections.insert(connection, name.to_owned());
         self.step(Input::Open {
             connection,
             client_id: name.to_owned(),
+            in_process: number.is_multiple_of(3),
         });
     }
 
@@ -94,6 +96,18 @@ impl Simulation {
         } else {
             self.volatile.insert(marker);
         }
+        if expires {
+            self.mortal.insert(marker);
+        }
+        let group = (place == "work" && self.below(4) > 0)
+            .then(|| ["a", "b", "c"][usize::try_from(marker % 3).unwrap()].to_owned());
+        let top = place == "other" && self.below(8) == 0;
+        let before = (place == "other" && !top && self.below(8) == 0)
+            .then(|| self.waiting())
+            .flatten();
+        if top || before.is_some() {
+            self.jumped.insert(marker);
+        }
         let message = message(destination, &marker.to_string());
         let persistent = Some(persistent);
         (
@@ -102,10 +116,24 @@ impl Simulation {
                 priority,
                 not_before,
                 expires_at,
+                group,
+                top,
+                before,
                 ..message
             },
             keys,
         )
+    }
+
+    /// A message of the queue `other` that one may go before, for now.
+    fn waiting(&mut self) -> Option<MessageId> {
+        let id = self.core.directory.queue("other")?;
+        let held = self.core.queues[&id].messages.values();
+        let ids: Vec<_> = held
+            .filter(|held| !matches!(held.state, State::InFlight(_)))
+            .map(|held| held.message.id)
+            .collect();
+        self.pick(&ids)
     }
 
     pub(super) fn send(&mut self) {
@@ -314,6 +342,12 @@ impl Simulation {
                     },
                 );
                 self.subscriptions.remove(&(connection, subscription));
+                let hands = self.hands.iter_mut();
+                for hand in hands
+                    .filter(|it| (it.connection, it.subscription) == (connection, subscription))
+                {
+                    hand.stale = true;
+                }
             }
             (1, _) => self.command(connection, Command::Disconnect { token: 0 }),
             _ => self.step(Input::Lost {

@@ -4,13 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pillarbox_messages::Destination;
 
-use super::{Asked, Fate, PLACES, Simulation};
+use super::{Asked, Fate, PLACES, Simulation, place_of};
 use crate::{
     core::{
         Core, Input,
         queue::{Queue, QueueKind},
         tests::invariants,
-        unit::QueueId,
     },
     embedded::connection::{AckMode, Command, ConnectionId},
 };
@@ -61,8 +60,9 @@ impl Simulation {
                     !self.volatile.contains(&marker),
                     "volatile {marker} survived"
                 );
+                let outlived = self.mortal.contains(&marker);
                 assert!(
-                    self.expected.contains_key(&(place, marker)),
+                    self.expected.contains_key(&(place, marker)) || outlived,
                     "{marker} came back"
                 );
             }
@@ -102,8 +102,10 @@ impl Simulation {
         self.step(Input::Open {
             connection,
             client_id: "d".to_owned(),
+            in_process: false,
         });
-        for place in PLACES {
+        let aside = ["~error", "aside"];
+        for place in PLACES.into_iter().chain(aside) {
             let subscription = self.fresh();
             let (destination, durable) = match place {
                 "d" => (Destination::topic("news"), Some("n".to_owned())),
@@ -122,30 +124,50 @@ impl Simulation {
             self.command(connection, command);
         }
         self.write();
-        let came: BTreeSet<_> = self
-            .hands
-            .iter()
-            .filter_map(|d| Some((d.place?, d.marker)))
-            .collect();
+        let mut came = BTreeSet::new();
+        // What waits behind others in its lane comes when those are dealt with.
+        while !self.hands.is_empty() {
+            let hands = std::mem::take(&mut self.hands);
+            came.extend(hands.iter().filter_map(|it| Some((it.place?, it.marker))));
+            for hand in hands {
+                let (connection, delivery) = (hand.connection, hand.delivery);
+                let command = Command::Ack {
+                    delivery,
+                    transaction: None,
+                    token: 0,
+                };
+                self.command(connection, command);
+            }
+            self.write();
+        }
         let expected: BTreeSet<_> = self.expected.keys().copied().collect();
+        came.retain(|key| expected.contains(key) || !self.mortal.contains(&key.1));
         assert_eq!(came, expected);
-        self.hands.clear();
     }
 }
 
-/// The markers in a place.
+/// The markers in a place, and of those that were moved aside from there.
 fn held(core: &Core, place: &str) -> Vec<u64> {
-    let is_place = |(_, queue): &(&QueueId, &Queue)| match &queue.kind {
-        QueueKind::Named { name, .. } => name == place,
-        QueueKind::Durable { client_id, .. } => client_id == place,
-        _ => false,
+    let name_of = |queue: &Queue| match &queue.kind {
+        QueueKind::Named { name, .. } => Some(name.clone()),
+        QueueKind::Durable { client_id, .. } => Some(client_id.clone()),
+        _ => None,
     };
-    let (_, queue) = core.queues.iter().find(is_place).unwrap();
-    let bodies = queue
-        .messages
-        .values()
-        .map(|held| held.message.body.to_vec());
-    bodies
-        .map(|body| String::from_utf8(body).unwrap().parse().unwrap())
-        .collect()
+    let mut markers = Vec::new();
+    for queue in core.queues.values() {
+        let name = name_of(queue);
+        for held in queue.messages.values() {
+            let message = &held.message;
+            let from = message.original_destination.as_deref().map(place_of);
+            let is_here = match from {
+                Some(from) => from == Some(place),
+                None => name.as_deref() == Some(place),
+            };
+            if is_here {
+                let body = String::from_utf8(message.body.to_vec()).unwrap();
+                markers.push(body.parse().unwrap());
+            }
+        }
+    }
+    markers
 }

@@ -1,0 +1,350 @@
+//! Messages that fail too often: moved aside, told about, and sent back by hand.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use pillarbox_messages::{Destination, DestinationKind};
+
+use super::{
+    Core,
+    attributes::OnLanePoison,
+    message::{Cause, Failure, MessageId, QueuedMessage, Reason},
+    queue::{QueueKind, State},
+    unit::{Entry, Place, QueueId},
+};
+use crate::{
+    embedded::connection::{ConnectionId, Event, Token},
+    error::BusError,
+    spelling,
+};
+
+/// A message was moved aside because it had failed too often, or its consumer refused it for good. Told at most once an
+/// hour for each queue, so that somebody looks; not for every message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PoisonMoved {
+    /// Where it stood, in STOMP spelling.
+    pub queue: String,
+    /// Where it stands now, in STOMP spelling.
+    pub moved_to: String,
+    /// The message.
+    pub message_id: MessageId,
+    /// Its correlation id.
+    pub correlation_id: Option<String>,
+    /// Its message group.
+    pub group: Option<String>,
+    /// Why it was moved.
+    pub reason: Reason,
+    /// What went wrong the last time.
+    pub cause: Cause,
+    /// How often it had come back counted.
+    pub backouts: u32,
+    /// How many more were moved out of this queue since it was last told about.
+    pub others: u64,
+}
+
+/// For so long nothing more is told about a queue, in milliseconds.
+const QUIET: i64 = 3_600_000;
+
+/// What is before a durable subscription's name where it is taken for a queue's.
+const SUBSCRIPTION: &str = "~sub.";
+
+impl Core {
+    /// How often a message may come back counted; `None`: as often as it likes.
+    fn backout_limit(&self, queue: QueueId) -> Option<u32> {
+        let attributes = self.queues.get(&queue).map(|queue| &queue.attributes);
+        attributes
+            .filter(|_| !self.is_sink(queue))
+            .and_then(|attributes| attributes.backout_limit)
+    }
+
+    /// Whether a message that has come back so often must be moved.
+    pub(super) fn is_poison(&self, queue: QueueId, backouts: u32) -> bool {
+        let limit = self.backout_limit(queue);
+        limit.is_some_and(|limit| backouts >= limit)
+    }
+
+    /// Moves a message to where its queue wants what failed, and what follows it in its lane if the queue wants that;
+    /// in the same unit as whatever else this step does.
+    pub(super) fn move_aside(
+        &mut self,
+        queue_id: QueueId,
+        id: MessageId,
+        reason: Reason,
+        cause: Cause,
+    ) {
+        let Some(queue) = self.queues.get(&queue_id) else {
+            return;
+        };
+        let target = queue.attributes.backout_queue.clone();
+        let parks = queue.attributes.on_lane_poison == OnLanePoison::Park;
+        let following = match queue.messages.get(&id) {
+            Some(held) if parks => queue.followers(held),
+            _ => Vec::new(),
+        };
+        let Some(moved) = self.fail_to(queue_id, id, reason, target.as_deref(), cause) else {
+            return;
+        };
+        self.counters.backed_out += 1;
+        self.tell_moved(queue_id, &moved);
+        for id in following {
+            let (reason, cause) = (Reason::Backout, Cause::Parked);
+            let parked = self.fail_to(queue_id, id, reason, target.as_deref(), cause);
+            self.counters.backed_out += u64::from(parked.is_some());
+        }
+    }
+
+    fn fail_to(
+        &mut self,
+        queue: QueueId,
+        id: MessageId,
+        reason: Reason,
+        target: Option<&str>,
+        cause: Cause,
+    ) -> Option<Moved> {
+        let failure = Failure {
+            failed_at: self.now,
+            cause,
+        };
+        let backouts = self.queues.get(&queue)?.messages.get(&id)?.backout_count;
+        let (message, target) = self.move_message(queue, id, reason, target, Some(failure))?;
+        Some(Moved {
+            message,
+            target,
+            cause,
+            backouts,
+        })
+    }
+
+    /// Tells of a message moved, unless its queue was told about within the last hour.
+    fn tell_moved(&mut self, queue_id: QueueId, moved: &Moved) {
+        let moved_to = self.name_of(moved.target);
+        let queue_name = self.name_of(queue_id);
+        let now = self.now;
+        let Some(queue) = self.queues.get_mut(&queue_id) else {
+            return;
+        };
+        if queue
+            .told_at
+            .is_some_and(|at| now < at.saturating_add(QUIET))
+        {
+            queue.untold += 1;
+            return;
+        }
+        queue.told_at = Some(now);
+        let others = std::mem::take(&mut queue.untold);
+        let message = &moved.message;
+        self.draft.tell_moved(PoisonMoved {
+            queue: queue_name,
+            moved_to,
+            message_id: message.id,
+            correlation_id: message.correlation_id.clone(),
+            group: message.group.clone(),
+            reason: message.reason.unwrap_or(Reason::Backout),
+            cause: moved.cause,
+            backouts: moved.backouts,
+            others,
+        });
+    }
+
+    /// A queue's name in STOMP spelling.
+    pub(super) fn name_of(&self, queue: QueueId) -> String {
+        match self.queues.get(&queue).map(|queue| &queue.kind) {
+            Some(QueueKind::Named { name, .. }) => spelling::to_stomp(&Destination::queue(name)),
+            Some(QueueKind::Durable {
+                client_id, name, ..
+            }) => spelling::to_stomp(&Destination::queue(&subscription_name(client_id, name))),
+            Some(QueueKind::Plain { topic }) => spelling::to_stomp(&Destination::topic(topic)),
+            Some(QueueKind::Temporary { name }) => {
+                let destination = Destination::new(DestinationKind::TemporaryQueue, name);
+                spelling::to_stomp(&destination)
+            }
+            None => String::new(),
+        }
+    }
+
+    /// Where a message that stands in this queue came from, as it is to be written on it.
+    pub(super) fn original_destination(&self, queue: QueueId, message: &QueuedMessage) -> String {
+        let sent_to = &message.destination;
+        let is_part = sent_to.kind() == DestinationKind::Queue
+            && self.directory.resolve(sent_to.name()).map(|(id, _)| id) == Some(queue);
+        if is_part {
+            spelling::to_stomp(sent_to)
+        } else {
+            self.name_of(queue)
+        }
+    }
+
+    /// Does what a connection's [`Command::Retry`] asks for.
+    ///
+    /// [`Command::Retry`]: crate::embedded::connection::Command::Retry
+    pub(super) fn retry_for(
+        &mut self,
+        connection: ConnectionId,
+        source: &Destination,
+        ids: &[MessageId],
+        token: Token,
+    ) {
+        match self.retry(source, ids) {
+            Ok((returned, skipped)) => {
+                let event = Event::Returned {
+                    token,
+                    returned,
+                    skipped,
+                };
+                self.draft.post(connection, event);
+            }
+            Err(error) => self.answer(connection, token, Err(error)),
+        }
+    }
+
+    /// Sends messages back to where they stood before they were moved, as if nothing had happened to them. Those in
+    /// somebody's hands, and those that came from nowhere, are left alone.
+    ///
+    /// Returns how many went back, and how many did not.
+    fn retry(
+        &mut self,
+        source: &Destination,
+        ids: &[MessageId],
+    ) -> Result<(usize, usize), BusError> {
+        let known = self.directory.queue(source.name());
+        let queue_id = known.filter(|_| source.kind() == DestinationKind::Queue);
+        let Some(queue_id) = queue_id else {
+            return Err(BusError::UnknownDestination {
+                destination: source.clone(),
+                remedy: "name a queue that holds messages moved aside".to_owned(),
+            });
+        };
+        let targets = ids.iter().map(|id| self.way_back(queue_id, *id));
+        let targets: Vec<Option<QueueId>> = targets.collect::<Result<_, _>>()?;
+        let mut returned = 0;
+        for (id, target) in ids.iter().zip(targets) {
+            if let Some(target) = target
+                && self.send_back(queue_id, *id, target)
+            {
+                returned += 1;
+            }
+        }
+        Ok((returned, ids.len() - returned))
+    }
+
+    /// The queue that a message goes back to; `None` if it can't be touched or came from nowhere.
+    fn way_back(&self, queue_id: QueueId, id: MessageId) -> Result<Option<QueueId>, BusError> {
+        let queue = self.queues.get(&queue_id);
+        let Some(held) = queue.and_then(|queue| queue.messages.get(&id)) else {
+            let detail = format!("there is no message {id} in {}", self.name_of(queue_id));
+            return Err(BusError::bad_id(detail));
+        };
+        let Some(original) = &held.message.original_destination else {
+            return Ok(None);
+        };
+        if matches!(held.state, State::InFlight(_)) {
+            return Ok(None);
+        }
+        let destination = spelling::from_stomp(original);
+        let target = destination.as_ref().and_then(|it| self.standing_place(it));
+        match (target, destination) {
+            (Some(target), _) => Ok((target != queue_id).then_some(target)),
+            (None, Some(destination)) => Err(BusError::UnknownDestination {
+                destination,
+                remedy: format!("message {id} can't go back to it"),
+            }),
+            (None, None) => Ok(None),
+        }
+    }
+
+    fn standing_place(&self, destination: &Destination) -> Option<QueueId> {
+        let name = destination.name();
+        match destination.kind() {
+            DestinationKind::Queue if name.starts_with(SUBSCRIPTION) => {
+                let kinds = self.queues.iter();
+                let mut kinds = kinds.filter(|(_, queue)| match &queue.kind {
+                    QueueKind::Durable {
+                        client_id, name: n, ..
+                    } => subscription_name(client_id, n) == name,
+                    _ => false,
+                });
+                kinds.next().map(|(id, _)| *id)
+            }
+            DestinationKind::Queue => self.directory.resolve(name).map(|(id, _)| id),
+            DestinationKind::TemporaryQueue => self.directory.temporary(name),
+            DestinationKind::Topic => None,
+        }
+    }
+
+    fn send_back(&mut self, queue: QueueId, id: MessageId, target: QueueId) -> bool {
+        let Some(held) = self.remove_message(queue, id) else {
+            return false;
+        };
+        let mut message = Arc::unwrap_or_clone(held.message);
+        message.original_destination = None;
+        message.reason = None;
+        message.failure = None;
+        let (message, place) = (Arc::new(message), Place::fresh(target));
+        let stored = message.persistent && self.is_lasting(target);
+        self.hold(&message, place, stored);
+        if stored {
+            self.draft.write_synced(Entry::Put {
+                message,
+                places: vec![place],
+            });
+        }
+        true
+    }
+
+    /// The process had ended with messages in the hands of consumers within it. The oldest of each consumer's (of each
+    /// lane) may be what ended it, and counts.
+    pub(super) fn blame_hands(&mut self) {
+        for queue_id in self.queues.keys().copied().collect::<Vec<_>>() {
+            let Some(queue) = self.queues.get(&queue_id) else {
+                continue;
+            };
+            let mut oldest: BTreeMap<_, (u64, MessageId)> = BTreeMap::new();
+            let mut marked = Vec::new();
+            for (id, held) in &queue.messages {
+                let Some(hand) = &held.hand else { continue };
+                marked.push(*id);
+                let first = oldest
+                    .entry((hand.consumer, held.lane))
+                    .or_insert((hand.delivery, *id));
+                *first = (*first).min((hand.delivery, *id));
+            }
+            let blamed: BTreeSet<MessageId> = oldest.values().map(|(_, id)| *id).collect();
+            for id in marked {
+                self.blame_hand(queue_id, id, blamed.contains(&id));
+            }
+        }
+    }
+
+    fn blame_hand(&mut self, queue_id: QueueId, id: MessageId, counts: bool) {
+        let Some(queue) = self.queues.get_mut(&queue_id) else {
+            return;
+        };
+        let Some(held) = queue.messages.get_mut(&id) else {
+            return;
+        };
+        held.hand = None;
+        if counts {
+            held.backout_count = held.backout_count.saturating_add(1);
+        }
+        let backouts = held.backout_count;
+        if counts && self.is_poison(queue_id, backouts) {
+            self.move_aside(queue_id, id, Reason::Backout, Cause::ProcessEnded);
+        } else {
+            self.write_place(queue_id, id);
+        }
+    }
+}
+
+/// A message that was moved, and where to.
+struct Moved {
+    message: Arc<QueuedMessage>,
+    target: QueueId,
+    cause: Cause,
+    backouts: u32,
+}
+
+fn subscription_name(client_id: &str, name: &str) -> String {
+    format!("{SUBSCRIPTION}{client_id}.{name}")
+}
