@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::{Completed, ComponentFailure, Concern, Event, EventKind};
 
+mod asking_again;
 pub mod delete_file;
 mod ending;
 pub mod get_audit_trails;
@@ -61,7 +62,7 @@ pub struct Conversation<P> {
     end_ms: Option<i64>,
     /// What could not be read of those who have not answered since.
     unreadable: BTreeMap<ComponentId, String>,
-    /// How many requests to deliver a file have not been answered: that many files may yet come.
+    /// How many requests have had no final response: that many files may yet come, if they are delivered.
     #[serde(default)]
     owed: BTreeMap<ComponentId, u32>,
     /// Answers to the identify request that can only be judged once the file's checksum is known; one at most of
@@ -118,6 +119,9 @@ struct Performing {
     /// Whose request is known to be on the bus, which has not given it up yet; kept of those who deliver a file.
     #[serde(default)]
     sent: BTreeSet<ComponentId>,
+    /// Who has sent a page for a second time and was asked for the next one once more.
+    #[serde(skip)]
+    repeating: BTreeSet<ComponentId>,
 }
 
 type Actions = Vec<Action>;
@@ -156,7 +160,7 @@ impl<P: Procedure> Conversation<P> {
     /// Whether a contributor may yet lay a file on the exchange.
     #[must_use]
     pub fn is_owed(&self) -> bool {
-        self.owed.values().any(|owed| *owed > 0)
+        self.procedure.receives_file() && self.owed.values().any(|owed| *owed > 0)
     }
 
     /// Takes one input and gives what is to be done, in order. Any input is fine at any time.

@@ -166,10 +166,17 @@ impl Walk {
                 })
             };
         };
+        let asked_for = self.page_size.get();
         if partial && !self.resize(oldest == newest) {
             return Turned::Stuck("has more items of one and the same time than can be asked for");
         }
+        let short = u64::try_from(items.len()).is_ok_and(|length| length < asked_for);
         let fresh = self.without_seen(items, newest);
+        if partial && short && fresh.is_empty() {
+            return Turned::Stuck(
+                "said that there is more, but sent fewer items than it was asked for, and no new one",
+            );
+        }
         self.total = self
             .total
             .saturating_add(u64::try_from(fresh.len()).unwrap_or(u64::MAX));
@@ -326,5 +333,11 @@ mod tests {
             walk.turn(Vec::<Item>::new(), true),
             Turned::Stuck(_)
         ));
+        // Larger pages are of no use with one who gives no more than two items, in whatever order.
+        let mut walk = Walk::new(NonZeroU64::new(2).unwrap());
+        let mut two = items(&[5, 5]);
+        assert!(matches!(walk.turn(two.clone(), true), Turned::Page(_)));
+        two.reverse();
+        assert!(matches!(walk.turn(two, true), Turned::Stuck(_)));
     }
 }

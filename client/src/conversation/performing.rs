@@ -1,10 +1,10 @@
 //! The performing phase: the contributors do their parts.
 
-use pillarbox_messages::{ComponentId, DestinationKind, Message, ResponseCode};
+use pillarbox_messages::{ComponentId, Message, ResponseCode};
 
 use super::{
-    Action, Actions, Conversation, Expected, Input, Performing, Phase, Procedure, deadline,
-    ignored, is_progress,
+    Action, Actions, Conversation, Expected, Input, Performing, Phase, Procedure, asking_again,
+    deadline, ignored, is_progress,
     procedure::{Completion, Failing},
 };
 use crate::event::{ComponentFailure, ComponentResult, Concern, Delivered, EventKind};
@@ -31,37 +31,6 @@ impl<P: Procedure> Conversation<P> {
         }
     }
 
-    /// Whoever owes an answer is asked again: the same request gets the same answer, and nothing is changed twice.
-    /// A file would be delivered twice, though: one whose request waits on the bus as the answer will is not asked
-    /// for again.
-    pub(super) fn ask_again(&mut self, answers_kept: bool, out: &mut Actions) {
-        match &self.phase {
-            Phase::Identifying(state) if !state.outstanding.is_empty() => {
-                self.ask_who_is_ready(out);
-            }
-            Phase::Performing(state) => {
-                let owing = state.waiting.keys().filter(|id| {
-                    self.is_waiting_for(id) && !(answers_kept && self.is_sure_to_be_asked(id))
-                });
-                let owing: Vec<ComponentId> = owing.cloned().collect();
-                owing
-                    .iter()
-                    .for_each(|contributor| self.ask(contributor, out));
-            }
-            _ => ignored("nobody owes an answer", out),
-        }
-    }
-
-    /// Whether the request is on the bus and stays there until it is dealt with.
-    fn is_sure_to_be_asked(&self, contributor: &ComponentId) -> bool {
-        let Phase::Performing(state) = &self.phase else {
-            return false;
-        };
-        let address = self.addresses.get(contributor);
-        let queue = address.is_some_and(|it| it.destination.kind() == DestinationKind::Queue);
-        queue && state.sent.contains(contributor)
-    }
-
     /// A contributor's request is on the bus.
     pub(super) fn sent(&mut self, contributor: ComponentId) {
         if let Phase::Performing(state) = &mut self.phase
@@ -83,14 +52,11 @@ impl<P: Procedure> Conversation<P> {
         }
     }
 
-    fn ask(&mut self, contributor: &ComponentId, out: &mut Actions) {
+    pub(super) fn ask(&mut self, contributor: &ComponentId, out: &mut Actions) {
         let Some(address) = self.addresses.get(contributor) else {
             return;
         };
-        if self.procedure.receives_file() {
-            let owed = self.owed.entry(contributor.clone()).or_default();
-            *owed = owed.saturating_add(1);
-        }
+        asking_again::owe(&mut self.owed, contributor);
         let header = self.header(address.destination.clone());
         out.push(Action::Send {
             message: Box::new(self.procedure.request(header, contributor)),
@@ -157,7 +123,7 @@ impl<P: Procedure> Conversation<P> {
             Completion::Done(result) => self.done(from, result, text, now_ms, out),
             Completion::Again(result) => self.again(from, result, now_ms, out),
             Completion::Fetch(expected) => self.fetch(from, expected, now_ms, out),
-            Completion::Stale => ignored("an answer to an earlier request", out),
+            Completion::Stale => self.stale(from, now_ms, out),
             Completion::Unusable(text) => {
                 let text = format!("its {} can't be used: it {text}", P::FINAL.as_str());
                 let failure = ComponentFailure::new(from, None, text);
@@ -167,7 +133,7 @@ impl<P: Procedure> Conversation<P> {
     }
 
     /// A contributor that is being fetched from has answered already.
-    fn is_waiting_for(&self, from: &ComponentId) -> bool {
+    pub(super) fn is_waiting_for(&self, from: &ComponentId) -> bool {
         let Phase::Performing(state) = &self.phase else {
             return false;
         };
@@ -226,7 +192,7 @@ impl<P: Procedure> Conversation<P> {
         self.check_end(false, now_ms, out);
     }
 
-    fn not_done(
+    pub(super) fn not_done(
         &mut self,
         failure: ComponentFailure,
         try_next: bool,
@@ -259,20 +225,6 @@ impl<P: Procedure> Conversation<P> {
         }
     }
 
-    /// One page is in: asks for the next, with the full time for it.
-    fn again(&mut self, from: ComponentId, page: ComponentResult, now_ms: i64, out: &mut Actions) {
-        self.emit(
-            EventKind::Progress {
-                contributor: from.clone(),
-                result: Some(page),
-            },
-            None,
-            out,
-        );
-        self.ask(&from, out);
-        self.renew(from, now_ms, out);
-    }
-
     fn fetch(&mut self, from: ComponentId, expected: Expected, now_ms: i64, out: &mut Actions) {
         if let Phase::Performing(state) = &mut self.phase {
             state.fetching = Some((from.clone(), expected.clone()));
@@ -286,7 +238,7 @@ impl<P: Procedure> Conversation<P> {
     }
 
     /// Gives a contributor its full time again.
-    fn renew(&mut self, from: ComponentId, now_ms: i64, out: &mut Actions) {
+    pub(super) fn renew(&mut self, from: ComponentId, now_ms: i64, out: &mut Actions) {
         let until = deadline(now_ms, self.context.operation_timeout_ms);
         let Phase::Performing(state) = &mut self.phase else {
             return;

@@ -201,6 +201,21 @@ fn a_page_that_does_not_lead_on_is_a_failure() {
     assert!(bench.info().contains("inline"), "{}", bench.info());
 }
 
+#[test]
+fn a_contributor_that_gives_the_same_page_over_and_over_has_failed() {
+    let mut bench = trails(&["north"], |_| {});
+    for _ in 0..3 {
+        bench.hear(trails_final("north", &[1, 2], Some(true)));
+    }
+    assert_eq!(bench.last(), "FAILED");
+    let told = bench.info();
+    assert!(
+        told.contains("north: its GetAuditTrailsFinalResponse"),
+        "{told}"
+    );
+    assert_eq!(numbers(&bench), [1, 2]);
+}
+
 /// The reference answers some requests twice: first as it should, then with a failure.
 #[test]
 fn a_failure_after_the_end_is_ignored() {

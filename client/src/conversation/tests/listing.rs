@@ -9,10 +9,13 @@ use pillarbox_messages::{
     ResultingFileIds, Timestamp,
 };
 
-use super::support::{Bench, COMPLETED, OPERATION_MS, OURS, POSITIVE, context, header, info};
+use super::support::{
+    BEGUN_MS, Bench, COMPLETED, OPERATION_MS, OURS, POSITIVE, context, header, info,
+};
 use crate::{
     conversation::{
-        get_checksums::GetChecksumsProcedure, get_file_ids::GetFileIdsProcedure, paging::Walks,
+        Input, get_checksums::GetChecksumsProcedure, get_file_ids::GetFileIdsProcedure,
+        paging::Walks,
     },
     digests::plain_spec,
     event::{ComponentResult, EventKind},
@@ -271,4 +274,76 @@ fn checksums_of_another_kind_are_not_taken() {
         bench.hear(sums_final("north", kind, &[("a", 1)], Some(false)));
         assert_eq!(bench.last(), last);
     }
+}
+
+/// A pillar that gives so many items at most, however many it is asked for. The bus brings its answer of this number
+/// twice.
+fn capped(items: &[(&'static str, i64)], most: usize, twice: usize) -> Bench<GetFileIdsProcedure> {
+    let mut bench = Bench::new(context(&["north"], None), ids_procedure(2));
+    bench.hear(ids_identify("north", POSITIVE));
+    let mut answered = 1;
+    while answered < bench.sent.len() && !bench.conversation.is_done() {
+        let Message::GetFileIdsRequest(request) = &bench.sent[answered] else {
+            panic!()
+        };
+        let from = request.min_timestamp.unwrap().millis();
+        let asked = usize::try_from(request.max_number_of_results.unwrap().get()).unwrap();
+        let fitting: Vec<_> = items.iter().filter(|it| it.1 >= from).copied().collect();
+        let page = &fitting[..asked.min(most).min(fitting.len())];
+        let partial = page.len() < fitting.len();
+        for _ in 0..1 + usize::from(answered == twice) {
+            bench.hear(ids_final("north", page, Some(partial)));
+        }
+        answered += 1;
+        assert!(bench.sent.len() < 50, "it is asked without end");
+    }
+    bench
+}
+
+#[test]
+fn a_pillar_that_gives_the_same_page_over_and_over_has_failed() {
+    let tied = [("a", 5), ("b", 5), ("c", 5), ("d", 6)];
+    for (items, most) in [(&tied[..], 2), (&[("a", 1), ("b", 2)], 1)] {
+        let bench = capped(items, most, 0);
+        assert_eq!(bench.last(), "FAILED", "{items:?} by {most}");
+        assert_eq!(bench.now_ms, BEGUN_MS, "it is not waited for");
+        let told = bench.info();
+        assert!(
+            told.contains("north: its GetFileIDsFinalResponse"),
+            "{told}"
+        );
+        assert!(told.contains("sent the same again"), "{told}");
+    }
+    // One that gets further is heard to its end, however short its pages are.
+    let further = [("a", 1), ("b", 2), ("c", 3), ("d", 3), ("e", 4)];
+    assert_eq!(capped(&further, 3, 0).last(), "COMPLETE");
+}
+
+#[test]
+fn a_page_that_is_delivered_twice_is_no_standstill() {
+    let items = [("a", 1), ("b", 2), ("c", 3), ("d", 4), ("e", 5), ("f", 6)];
+    let once = capped(&items, 2, 0);
+    assert_eq!(listed(&once).len(), items.len());
+    for twice in 1..once.sent.len() {
+        let bench = capped(&items, 2, twice);
+        assert_eq!(listed(&bench), listed(&once), "{twice}");
+        assert_eq!(bench.last(), "COMPLETE");
+        assert!(bench.sent.len() <= once.sent.len() + 1, "one is asked more");
+    }
+}
+
+#[test]
+fn answers_to_requests_that_were_sent_again_are_no_standstill() {
+    let mut bench = Bench::new(context(&["north"], None), ids_procedure(2));
+    bench.hear(ids_identify("north", POSITIVE));
+    for _ in 0..2 {
+        bench.step(Input::Reconnected { answers_kept: true });
+    }
+    for _ in 0..3 {
+        bench.hear(ids_final("north", &[("a", 1), ("b", 2)], Some(true)));
+    }
+    assert_eq!(bench.last(), "PROGRESS north");
+    bench.hear(ids_final("north", &[("b", 2), ("c", 3)], Some(false)));
+    assert_eq!(listed(&bench), ["north/a", "north/b", "north/c"]);
+    assert_eq!(bench.last(), "COMPLETE");
 }
