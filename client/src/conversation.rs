@@ -119,6 +119,9 @@ struct Performing {
     /// Whose request is known to be on the bus, which has not given it up yet; kept of those who deliver a file.
     #[serde(default)]
     sent: BTreeSet<ComponentId>,
+    /// Who is asked again, and when: until then it owes nothing.
+    #[serde(default)]
+    paused: BTreeMap<ComponentId, i64>,
     /// Who has sent a page for a second time and was asked for the next one once more.
     #[serde(skip)]
     repeating: BTreeSet<ComponentId>,

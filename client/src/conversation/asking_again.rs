@@ -1,11 +1,11 @@
-//! Asking a contributor again: for what is still owed, and for the next page.
+//! Asking a contributor again: for what is still owed, for the next page, and after a failure that may pass.
 
 use std::collections::BTreeMap;
 
-use pillarbox_messages::{ComponentId, DestinationKind};
+use pillarbox_messages::{ComponentId, CorrelationId, DestinationKind, ResponseCode};
 
 use super::{Actions, Conversation, Phase, Procedure, ignored};
-use crate::event::{ComponentFailure, ComponentResult, EventKind};
+use crate::event::{ComponentFailure, ComponentResult, Concern, EventKind};
 
 impl<P: Procedure> Conversation<P> {
     /// Whoever owes an answer is asked again: the same request gets the same answer, and nothing is changed twice.
@@ -18,7 +18,9 @@ impl<P: Procedure> Conversation<P> {
             }
             Phase::Performing(state) => {
                 let owing = state.waiting.keys().filter(|id| {
-                    self.is_waiting_for(id) && !(answers_kept && self.is_sure_to_be_asked(id))
+                    self.is_waiting_for(id)
+                        && !state.paused.contains_key(*id)
+                        && !(answers_kept && self.is_sure_to_be_asked(id))
                 });
                 let owing: Vec<ComponentId> = owing.cloned().collect();
                 owing
@@ -37,6 +39,62 @@ impl<P: Procedure> Conversation<P> {
         let address = self.addresses.get(contributor);
         let queue = address.is_some_and(|it| it.destination.kind() == DestinationKind::Queue);
         queue && state.sent.contains(contributor)
+    }
+
+    /// Asks a contributor again after a pause, which ends before its time does.
+    pub(super) fn retry(
+        &mut self,
+        from: ComponentId,
+        number: u32,
+        told: &str,
+        now_ms: i64,
+        out: &mut Actions,
+    ) {
+        let end_ms = self.end_ms;
+        let pause_ms = pause_ms(&self.context.correlation, &from, number);
+        let Phase::Performing(state) = &mut self.phase else {
+            return;
+        };
+        let until = state.waiting.get(&from).copied().flatten();
+        let left = [until, end_ms].into_iter().flatten().min();
+        let left = left.map_or(i64::MAX, |end| end.saturating_sub(now_ms));
+        let pause_ms = pause_ms.min(left / 2).max(1);
+        state
+            .paused
+            .insert(from.clone(), now_ms.saturating_add(pause_ms));
+        let next = state.next_time();
+        self.set_timer(next, out);
+        let (seconds, tenths) = (pause_ms / 1000, pause_ms % 1000 / 100);
+        let text = format!("{told}; asking again in {seconds}.{tenths} s");
+        let kind = EventKind::Warning {
+            contributor: Some(from),
+            concern: Concern::Contributor,
+        };
+        self.emit(kind, Some(text), out);
+    }
+
+    /// Asks those again whose pause is over.
+    pub(super) fn end_pauses(&mut self, now_ms: i64, out: &mut Actions) {
+        let Phase::Performing(state) = &mut self.phase else {
+            return;
+        };
+        let paused = state.paused.iter();
+        let over = paused.filter(|(_, at)| **at <= now_ms);
+        let over: Vec<ComponentId> = over.map(|(id, _)| id.clone()).collect();
+        for contributor in over {
+            if let Phase::Performing(state) = &mut self.phase {
+                state.paused.remove(&contributor);
+            }
+            self.ask(&contributor, out);
+        }
+    }
+
+    /// Whether a failed transfer is one that is known: nobody has been asked since.
+    pub(super) fn is_repetition(&self, from: &ComponentId, code: ResponseCode) -> bool {
+        let Phase::Performing(state) = &self.phase else {
+            return false;
+        };
+        code == ResponseCode::FileTransferFailure && state.paused.contains_key(from)
     }
 
     /// One page is in: asks for the next, with the full time for it.
@@ -82,6 +140,18 @@ impl<P: Procedure> Conversation<P> {
         self.not_done(failure, true, now_ms, out);
     }
 }
+
+/// How long one is not asked again after a failure: twice as long each time, up to a limit. Somewhat less for some
+/// than for others, so that those who failed together do not all come back together.
+fn pause_ms(correlation: &CorrelationId, contributor: &ComponentId, number: u32) -> i64 {
+    let doublings = number.saturating_sub(1).min(16);
+    let whole = (FIRST_PAUSE_MS << doublings).min(LONGEST_PAUSE_MS);
+    let chance = crc32fast::hash(format!("{correlation} {contributor} {number}").as_bytes());
+    whole - whole / 4 * i64::from(chance % 1000) / 1000
+}
+
+const FIRST_PAUSE_MS: i64 = 1000;
+const LONGEST_PAUSE_MS: i64 = 30_000;
 
 /// One more request is without an answer.
 pub(super) fn owe(owed: &mut BTreeMap<ComponentId, u32>, contributor: &ComponentId) {

@@ -154,6 +154,9 @@ impl<P: Procedure> Conversation<P> {
         out: &mut Actions,
     ) {
         let told = text.unwrap_or_else(|| "failed without a reason".to_owned());
+        if self.is_repetition(&from, code) {
+            return ignored("a failure that was told before", out);
+        }
         match self.procedure.failed(&from, message, code) {
             Failing::Failed => {
                 let failure = ComponentFailure::new(from, Some(code), told);
@@ -164,17 +167,8 @@ impl<P: Procedure> Conversation<P> {
                 self.not_done(failure, true, now_ms, out);
             }
             Failing::Complete(result, info) => self.done(from, result, Some(info), now_ms, out),
-            Failing::Retry => {
-                let text = format!("{code}, {told}; asking again");
-                self.emit(
-                    EventKind::Warning {
-                        contributor: Some(from.clone()),
-                        concern: Concern::Contributor,
-                    },
-                    Some(text),
-                    out,
-                );
-                self.ask(&from, out);
+            Failing::Retry(number) => {
+                self.retry(from, number, &format!("{code}, {told}"), now_ms, out);
             }
         }
     }
@@ -207,6 +201,7 @@ impl<P: Procedure> Conversation<P> {
     fn answered(&mut self, from: &ComponentId) {
         if let Phase::Performing(state) = &mut self.phase {
             state.waiting.remove(from);
+            state.paused.remove(from);
             state.fetching.take_if(|(pillar, _)| pillar == from);
         }
     }
@@ -217,7 +212,7 @@ impl<P: Procedure> Conversation<P> {
             return;
         };
         if !state.waiting.is_empty() {
-            return self.set_timer(state.next_deadline(), out);
+            return self.set_timer(state.next_time(), out);
         }
         match try_next.then(|| self.procedure.next()).flatten() {
             Some(next) => self.perform(vec![next], now_ms, out),
@@ -244,7 +239,7 @@ impl<P: Procedure> Conversation<P> {
             return;
         };
         state.waiting.insert(from, until);
-        let next = state.next_deadline();
+        let next = state.next_time();
         self.set_timer(next, out);
     }
 
@@ -309,7 +304,7 @@ impl<P: Procedure> Conversation<P> {
         self.not_done(failure, true, now_ms, out);
     }
 
-    /// Everybody whose time is over has failed.
+    /// Everybody whose time is over has failed; whose pause is over is asked again.
     pub(super) fn perform_timer(&mut self, now_ms: i64, out: &mut Actions) {
         let Phase::Performing(state) = &self.phase else {
             return;
@@ -320,19 +315,19 @@ impl<P: Procedure> Conversation<P> {
             .filter(|(_, until)| until.is_some_and(|at| now_ms >= at))
             .map(|(id, _)| id.clone())
             .collect();
-        if late.is_empty() {
-            return self.set_timer(state.next_deadline(), out);
-        }
         for contributor in late {
             self.answered(&contributor);
             self.silent(contributor, "did not finish the operation in time", out);
         }
+        self.end_pauses(now_ms, out);
         self.check_end(false, now_ms, out);
     }
 }
 
 impl Performing {
-    pub(super) fn next_deadline(&self) -> Option<i64> {
-        self.waiting.values().filter_map(|until| *until).min()
+    /// When somebody's time or pause is over.
+    pub(super) fn next_time(&self) -> Option<i64> {
+        let deadlines = self.waiting.values().filter_map(|until| *until);
+        deadlines.chain(self.paused.values().copied()).min()
     }
 }

@@ -141,8 +141,8 @@ pub enum Completion {
 pub enum Failing {
     /// The contributor has failed; others go on.
     Failed,
-    /// The contributor is asked the same again.
-    Retry,
+    /// The contributor is asked the same again after a pause, for the time of this number.
+    Retry(u32),
     /// The contributor has the result already.
     Complete(ComponentResult, String),
     /// The contributor has failed, for a reason that its text does not tell.

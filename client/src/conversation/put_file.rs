@@ -159,7 +159,7 @@ impl Procedure for PutFileProcedure {
                     return Failing::Failed;
                 }
                 *tried += 1;
-                Failing::Retry
+                Failing::Retry(*tried)
             }
             (ResponseCode::DuplicateFileFailure, Message::PutFileFinalResponse(response)) => {
                 match self

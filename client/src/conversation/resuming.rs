@@ -101,6 +101,8 @@ impl<P: Procedure> Conversation<P> {
         let Phase::Performing(state) = &mut self.phase else {
             return;
         };
+        // They are asked again as whoever else owes an answer.
+        state.paused.clear();
         for (contributor, until) in &mut state.waiting {
             let Some(until) = until else { continue };
             if *until <= now_ms {
@@ -109,7 +111,7 @@ impl<P: Procedure> Conversation<P> {
             }
             *until = (*until).min(latest).max(earliest);
         }
-        let next = state.next_deadline();
+        let next = state.next_time();
         let fetching = state.fetching.clone();
         self.set_timer(next, out);
         if let Some((contributor, expected)) = fetching {

@@ -10,6 +10,7 @@ mod put_file;
 mod random;
 mod replace_file;
 mod resuming;
+mod retrying;
 mod status;
 mod support;
 mod timing;

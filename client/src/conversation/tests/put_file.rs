@@ -273,24 +273,6 @@ fn partial_puts_can_be_forbidden() {
 }
 
 #[test]
-fn a_failed_transfer_is_retried_as_often_as_allowed() {
-    let transfer = || put_final("north", ResponseCode::FileTransferFailure);
-    for retries in 0..3 {
-        let mut bench = put_with(&["north"], |put| put.retries = retries);
-        bench.hear(put_identify("north", POSITIVE));
-        bench.step(Input::OfferReady);
-        for _ in 0..retries {
-            bench.hear(transfer());
-            assert_eq!(bench.last(), "WARNING north");
-        }
-        assert_eq!(bench.asked().len(), 1 + retries as usize);
-        bench.hear(transfer());
-        assert_eq!(bench.last(), "FAILED");
-        assert_eq!(bench.asked().len(), 1 + retries as usize);
-    }
-}
-
-#[test]
 fn a_failed_offer_and_a_canceled_put_leave_nothing_behind() {
     let mut bench = put(&["north"]);
     bench.hear(put_identify("north", POSITIVE));
