@@ -5,6 +5,7 @@ mod keeping;
 mod link;
 mod moving;
 mod outbox;
+mod seen;
 
 use std::{io, time::Duration};
 
@@ -22,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 pub(crate) use self::{ending::remove_offer, keeping::Keeping};
-use self::{link::Link, outbox::Outbox};
+use self::{link::Link, outbox::Outbox, seen::Seen};
 use crate::{
     cargo::Cargo,
     client::Client,
@@ -88,6 +89,8 @@ pub(crate) struct ConversationTask<P> {
     waiting: (usize, usize),
     /// Messages that wait to be sent, and whom each is for; none: the identify request.
     unsent: Vec<(Outgoing, Option<ComponentId>)>,
+    /// What the bus brings again changes nothing.
+    seen: Seen,
     /// Messages that were taken and wait to be acknowledged.
     unacknowledged: Vec<Receipt>,
     /// Messages on their way to the bus; each step's end with what the machine must know of them, if anything.
@@ -124,6 +127,7 @@ impl<P: Procedure> ConversationTask<P> {
             keeping,
             waiting: (0, 0),
             unsent: Vec::new(),
+            seen: Seen::default(),
             unacknowledged: Vec::new(),
             sends: JoinSet::new(),
             transfer: JoinSet::new(),
@@ -234,6 +238,11 @@ impl<P: Procedure> ConversationTask<P> {
 
     fn take(&mut self, arrived: Arrived) {
         let Arrived { content, receipt } = arrived;
+        if self.seen.has(receipt.message_id()) {
+            debug!("a message that the bus has brought before");
+            self.unacknowledged.push(receipt);
+            return self.leave();
+        }
         let input = match content {
             Ok(received) => {
                 let from = received.message.header().from.as_str();

@@ -5,6 +5,7 @@ mod cases;
 mod changes;
 mod operations;
 mod reading;
+mod redelivered;
 mod reports;
 mod resuming;
 mod site;

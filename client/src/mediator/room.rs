@@ -50,11 +50,16 @@ impl Room {
 }
 
 impl Receipt {
-    pub(super) const fn new(delivery: Delivery) -> Self {
+    pub(crate) const fn new(delivery: Delivery) -> Self {
         Self {
             delivery,
             place: None,
         }
+    }
+
+    /// The bus's identity of the message.
+    pub(crate) fn message_id(&self) -> &str {
+        &self.delivery.message.message_id
     }
 
     /// Acknowledges the message; one that comes again instead finds no conversation, or is a repetition there.
