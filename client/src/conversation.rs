@@ -95,11 +95,27 @@ enum Phase {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Identifying {
     deadline_ms: Option<i64>,
+    /// When those who have not answered are asked once more.
+    #[serde(default)]
+    again: Again,
     outstanding: BTreeSet<ComponentId>,
     /// In the order of their answers.
     selected: Vec<ComponentId>,
     /// Whether an answer has ended the operation: the others may only add theirs to why it fails.
     doomed: bool,
+}
+
+/// Whether silent contributors are asked once more: an identify request is lost with whatever does not listen for
+/// a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+enum Again {
+    /// Not (any more): their time has no end, or the answers of others have decided.
+    #[default]
+    No,
+    /// At this time.
+    At(i64),
+    /// They have been.
+    Done,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -231,12 +247,7 @@ impl<P: Procedure> Conversation<P> {
                     contributor: None,
                     text,
                 },
-            ) => {
-                self.finish_failed(
-                    &format!("the identify request could not be sent: {text}"),
-                    &mut actions,
-                );
-            }
+            ) => self.not_identifying(&text, &mut actions),
             (
                 Phase::Performing(_),
                 Input::SendFailed {

@@ -3,8 +3,8 @@
 use pillarbox_messages::{ChecksumData, ComponentId, DestinationKind, Message, ResponseCode};
 
 use super::{
-    Action, Actions, Address, Conversation, Identifying, Offering, Phase, Procedure, deadline,
-    ignored, is_progress,
+    Action, Actions, Address, Again, Conversation, Identifying, Offering, Phase, Procedure,
+    deadline, ignored, is_progress,
     procedure::{REFUSED, Refusal},
 };
 use crate::event::{ComponentFailure, EventKind, join};
@@ -13,8 +13,10 @@ impl<P: Procedure> Conversation<P> {
     pub(super) fn start(&mut self, now_ms: i64, out: &mut Actions) {
         let deadline_ms = deadline(now_ms, self.context.identification_timeout_ms);
         self.end_ms = deadline(now_ms, self.context.conversation_timeout_ms);
+        let half_ms = self.context.identification_timeout_ms / 2;
         self.phase = Phase::Identifying(Identifying {
             deadline_ms,
+            again: deadline(now_ms, half_ms).map_or(Again::No, Again::At),
             outstanding: self.context.expected.clone(),
             selected: Vec::new(),
             doomed: false,
@@ -22,7 +24,7 @@ impl<P: Procedure> Conversation<P> {
         if self.context.expected.is_empty() {
             return self.identification_over(now_ms, out);
         }
-        self.set_timer(deadline_ms, out);
+        self.set_identify_timer(out);
         self.ask_who_is_ready(out);
         self.emit(EventKind::IdentifyRequestSent, None, out);
     }
@@ -104,8 +106,8 @@ impl<P: Procedure> Conversation<P> {
         let ahead = state.deadline_ms.filter(|at| *at > now_ms);
         state.deadline_ms = Some(ahead.map_or(soon, |at| at.min(soon)));
         state.doomed = true;
-        let deadline_ms = state.deadline_ms;
-        self.set_timer(deadline_ms, out);
+        state.again = Again::No;
+        self.set_identify_timer(out);
     }
 
     /// Records a positive answer and where its sender wants to be asked.
@@ -155,11 +157,12 @@ impl<P: Procedure> Conversation<P> {
     }
 
     pub(super) fn identify_timer(&mut self, now_ms: i64, out: &mut Actions) {
+        self.ask_the_silent(now_ms, out);
         let Phase::Identifying(state) = &self.phase else {
             return;
         };
         if state.deadline_ms.is_none_or(|at| now_ms < at) {
-            return self.set_timer(state.deadline_ms, out);
+            return self.set_identify_timer(out);
         }
         if state.doomed {
             return self.conclude(out);
@@ -185,6 +188,41 @@ impl<P: Procedure> Conversation<P> {
             );
         }
         self.identification_over(now_ms, out);
+    }
+
+    /// Asks once more, if it is time for that and somebody has not answered. Who has answers the same again.
+    fn ask_the_silent(&mut self, now_ms: i64, out: &mut Actions) {
+        let Phase::Identifying(state) = &mut self.phase else {
+            return;
+        };
+        if !matches!(state.again, Again::At(at) if at <= now_ms) {
+            return;
+        }
+        state.again = Again::Done;
+        if state.outstanding.len() > self.held.len() {
+            self.ask_who_is_ready(out);
+        }
+    }
+
+    /// The identify request could not be sent. Those who were asked once more have the time that they had.
+    pub(super) fn not_identifying(&mut self, text: &str, out: &mut Actions) {
+        if matches!(&self.phase, Phase::Identifying(state) if state.again == Again::Done) {
+            return ignored("those who are silent were not asked once more", out);
+        }
+        let text = format!("the identify request could not be sent: {text}");
+        self.finish_failed(&text, out);
+    }
+
+    fn set_identify_timer(&self, out: &mut Actions) {
+        let Phase::Identifying(state) = &self.phase else {
+            return;
+        };
+        let again_ms = match state.again {
+            Again::At(at) => Some(at),
+            Again::No | Again::Done => None,
+        };
+        let times = [state.deadline_ms, again_ms];
+        self.set_timer(times.into_iter().flatten().min(), out);
     }
 
     /// All have answered, or their time is over.

@@ -152,7 +152,7 @@ fn run_in<P: Procedure>(seed: u64, mut context: Context, procedure: P) {
         let next = network.under_way.keys().next().copied();
         match (bench.timer, next) {
             (Some(timer), _) if timer > end(&bench) => panic!("seed {seed}: a timer after the end"),
-            (Some(timer), next) if next.is_none_or(|(at_ms, _)| timer <= at_ms) => bench.time_out(),
+            (Some(timer), next) if next.is_none_or(|(at_ms, _)| timer <= at_ms) => bench.fire(),
             (_, Some(key)) => {
                 bench.now_ms = bench.now_ms.max(key.0);
                 let input = network.under_way.remove(&key).unwrap();

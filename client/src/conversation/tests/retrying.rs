@@ -18,7 +18,7 @@ fn a_failed_transfer_is_retried_as_often_as_allowed() {
         for _ in 0..retries {
             bench.hear(transfer());
             assert_eq!(bench.last(), "WARNING north");
-            bench.time_out();
+            bench.fire();
         }
         assert_eq!(bench.asked().len(), 1 + retries as usize);
         bench.hear(transfer());
@@ -45,7 +45,7 @@ fn pauses(retries: u32, operation_ms: i64) -> Vec<i64> {
         let failed_ms = bench.now_ms;
         bench.hear(put_final("north", ResponseCode::FileTransferFailure));
         assert_eq!(bench.asked().len(), retry as usize, "not at once");
-        bench.time_out();
+        bench.fire();
         assert_eq!(bench.asked().len(), 1 + retry as usize);
         pauses.push(bench.now_ms - failed_ms);
     }
@@ -87,7 +87,7 @@ fn a_failed_transfer_that_is_told_twice_is_retried_once() {
         answers_kept: false,
     });
     assert_eq!((bench.events.len(), bench.asked().len()), (told, 1));
-    bench.time_out();
+    bench.fire();
     assert_eq!(bench.asked().len(), 2);
     bench.hear(put_final("north", COMPLETED));
     assert_eq!(bench.last(), "COMPLETE");

@@ -99,9 +99,18 @@ impl<P: Procedure> Bench<P> {
     }
 
     /// Lets time pass until the timer's time and fires it.
-    pub(super) fn time_out(&mut self) {
+    pub(super) fn fire(&mut self) {
         self.now_ms = self.timer.expect("a timer is set");
         self.step(Input::TimerFired);
+    }
+
+    /// Lets time pass until somebody's time is over, of which something is told, or is waited for no more.
+    pub(super) fn time_out(&mut self) {
+        let told = self.events.len();
+        self.fire();
+        while self.events.len() == told && self.timer.is_some() {
+            self.fire();
+        }
     }
 
     /// The events in short: name and whom it is about.

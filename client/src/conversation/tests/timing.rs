@@ -53,6 +53,48 @@ fn progress_extends_the_time_of_whom_it_comes_from_if_that_is_wanted() {
 }
 
 #[test]
+fn who_has_not_answered_by_half_the_time_is_asked_once_more() {
+    let mut bench = put(&["north", "south"]);
+    bench.hear(put_identify("south", POSITIVE));
+    let told = bench.trace();
+    bench.fire();
+    assert_eq!(bench.now_ms, BEGUN_MS + IDENTIFICATION_MS / 2);
+    assert_eq!(bench.sent.len(), 2);
+    assert_eq!(bench.sent[0], bench.sent[1]);
+    assert_eq!(bench.trace(), told, "nothing is told of it");
+    // Of those who had answered, nothing comes of it.
+    bench.hear(put_identify("south", POSITIVE));
+    bench.hear(put_identify("north", POSITIVE));
+    assert_eq!(bench.last(), "IDENTIFICATION_COMPLETE [south, north]");
+
+    let mut bench = put(&["north", "south"]);
+    bench.hear(put_identify("south", POSITIVE));
+    bench.fire();
+    // The bus does not take it: the time that there was for the first one stays.
+    bench.step(Input::SendFailed {
+        contributor: None,
+        text: "away".to_owned(),
+    });
+    bench.fire();
+    assert_eq!(bench.now_ms, BEGUN_MS + IDENTIFICATION_MS);
+    assert_eq!(bench.sent.len(), 2, "it is asked for once more, not twice");
+    assert_eq!(bench.last(), "IDENTIFICATION_COMPLETE [south]");
+}
+
+#[test]
+fn nobody_is_asked_once_more_when_all_have_answered_or_there_is_no_limit() {
+    let mut bench = put(&["north"]);
+    bench.hear(put_identify("north", POSITIVE));
+    bench.time_out();
+    assert_eq!(bench.sent.len(), 1);
+    let unlimited = Context {
+        identification_timeout_ms: 0,
+        ..context(&["north"], Some("hello.txt"))
+    };
+    assert_eq!(Bench::new(unlimited, put_procedure()).timer, None);
+}
+
+#[test]
 fn progress_of_somebody_who_is_done_extends_nothing() {
     let mut bench = at_work(&["north", "south"], true);
     bench.hear(put_final("north", COMPLETED));

@@ -164,7 +164,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "put: a retry gets no more time",
         "PutFile north retries=1",
-        "identify north POSITIVE; wait 9000; final north TRANSFER; timeout; timeout; no timer",
+        "identify north POSITIVE; wait 9000; final north TRANSFER; pause; timeout; no timer",
         "COMPONENT_IDENTIFIED north; IDENTIFICATION_COMPLETE [north]; REQUEST_SENT [north]; WARNING north; \
          COMPONENT_FAILED north; FAILED []",
     ),

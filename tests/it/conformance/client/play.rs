@@ -77,19 +77,13 @@ impl Play {
     pub(super) fn arrive(&mut self, arrival: &str) {
         let words: Vec<&str> = arrival.split_whitespace().collect();
         let input = match words[..] {
-            ["timeout"] => {
-                self.now_ms = self.timer.expect("a timer is set");
-                Input::TimerFired
-            }
+            ["timeout"] => return self.time_out(),
+            ["pause"] => return self.fire(),
             ["no", "timer"] => {
                 assert_eq!(self.timer, None, "{arrival}");
                 return;
             }
-            ["wait", millis] => {
-                self.now_ms += millis.parse::<i64>().unwrap();
-                assert!(self.timer.is_none_or(|at| at > self.now_ms), "{arrival}");
-                return;
-            }
+            ["wait", millis] => return self.wait(millis.parse().unwrap()),
             ["offered"] => Input::OfferReady,
             ["fetched"] => Input::DownloadFinished(Delivered {
                 replaced: false,
@@ -114,6 +108,31 @@ impl Play {
             },
         };
         self.step(input);
+    }
+
+    /// Lets time pass until something is told of it.
+    fn time_out(&mut self) {
+        let told = self.events.len();
+        while self.events.len() == told {
+            self.fire();
+        }
+    }
+
+    /// Lets so much time pass, in which nobody's is over.
+    fn wait(&mut self, millis: i64) {
+        let told = self.events.len();
+        let end_ms = self.now_ms + millis;
+        while self.timer.is_some_and(|at| at <= end_ms) {
+            self.fire();
+        }
+        assert_eq!(self.events.len(), told, "told within {millis} ms");
+        self.now_ms = end_ms;
+    }
+
+    /// Lets time pass until the machine's time.
+    fn fire(&mut self) {
+        self.now_ms = self.timer.expect("a timer is set");
+        self.step(Input::TimerFired);
     }
 
     fn step(&mut self, input: Input) {

@@ -40,7 +40,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "put, failed transfers, two retries: a warning and an identical request for each, then a failure",
         "PutFile north retries=2",
-        "identify north POSITIVE; final north TRANSFER; timeout; final north TRANSFER; timeout; final north TRANSFER",
+        "identify north POSITIVE; final north TRANSFER; pause; final north TRANSFER; pause; final north TRANSFER",
         "COMPONENT_IDENTIFIED north; IDENTIFICATION_COMPLETE [north]; REQUEST_SENT [north]; WARNING north; \
          WARNING north; COMPONENT_FAILED north FILE_TRANSFER_FAILURE; FAILED []",
     )
