@@ -190,7 +190,9 @@ impl<P: Procedure> Conversation<P> {
             (Phase::Done, _) => ignored("the conversation is over", &mut actions),
             (Phase::New, Input::Start) => self.start(now_ms, &mut actions),
             (_, Input::Resumed { grace_ms }) => self.take_up(grace_ms, now_ms, &mut actions),
-            (_, Input::NotKept { text }) => self.not_kept(&text, &mut actions),
+            (_, Input::NotKept { text }) => {
+                actions.push(Action::Emit(Box::new(self.not_kept(&text))));
+            }
             (_, Input::Abort { reason }) => self.finish_failed(&reason, &mut actions),
             (
                 _,
@@ -375,14 +377,18 @@ impl<P: Procedure> Conversation<P> {
     }
 
     fn emit(&self, kind: EventKind, info: Option<String>, out: &mut Actions) {
-        out.push(Action::Emit(Box::new(Event {
+        out.push(Action::Emit(Box::new(self.event(kind, info))));
+    }
+
+    fn event(&self, kind: EventKind, info: Option<String>) -> Event {
+        Event {
             correlation: self.context.correlation.clone(),
             operation: P::OPERATION,
             collection: self.context.collection.clone(),
             file: self.context.file.clone(),
             kind,
             info,
-        })));
+        }
     }
 }
 

@@ -6,13 +6,14 @@ mod link;
 mod moving;
 mod outbox;
 mod seen;
+mod sending;
 
 use std::{io, time::Duration};
 
-use pillarbox_bus::{BusError, Outgoing};
+use pillarbox_bus::Outgoing;
 use pillarbox_component::Component;
 use pillarbox_exchange::ExchangeClient;
-use pillarbox_messages::{ComponentId, Message};
+use pillarbox_messages::ComponentId;
 use pillarbox_settings::Timeouts;
 use tokio::{
     sync::{mpsc, oneshot},
@@ -196,6 +197,7 @@ impl<P: Procedure> ConversationTask<P> {
     /// Waits for one thing to happen and deals with it.
     async fn turn(&mut self, inbox: &mut mpsc::Receiver<Arrived>) {
         let (timer, quiet) = (self.timer, self.quiet);
+        let unwritten = self.keeping.as_ref().and_then(Keeping::again_at);
         tokio::select! {
             () = self.surroundings.cancel.cancelled() => {
                 self.step(Input::Abort { reason: "canceled".to_owned() });
@@ -214,6 +216,7 @@ impl<P: Procedure> ConversationTask<P> {
                 Err(error) => self.step(Input::Abort { reason: format!("the transfer ended: {error}") }),
             },
             written = written(&mut self.keeping) => self.written(written),
+            () = expired(unwritten) => self.leave(),
             () = expired(quiet) => {
                 self.quiet = None;
                 self.step(Input::Reconnected { answers_kept: true });
@@ -266,13 +269,6 @@ impl<P: Procedure> ConversationTask<P> {
         self.step(input);
     }
 
-    fn acknowledge(&mut self, receipt: Receipt) {
-        if self.surroundings.acknowledges {
-            self.acknowledgements.spawn(receipt.acknowledge());
-        }
-        while self.acknowledgements.try_join_next().is_some() {}
-    }
-
     fn step(&mut self, input: Input) {
         let passed = i64::try_from(self.started.elapsed().as_millis()).unwrap_or(i64::MAX);
         let now_ms = self.started_ms.saturating_add(passed);
@@ -301,23 +297,18 @@ impl<P: Procedure> ConversationTask<P> {
     fn written(&mut self, written: io::Result<()>) {
         let waited = std::mem::take(&mut self.waiting);
         self.release(waited);
+        let keeping = self.keeping.as_mut();
+        let news = keeping.is_some_and(|keeping| keeping.note(&written));
         match written {
-            Ok(()) => self.leave(),
-            Err(error) => self.step(Input::NotKept {
+            Err(error) if news => self.step(Input::NotKept {
                 text: error.to_string(),
             }),
+            _ => self.leave(),
         }
     }
 
     fn is_writing(&self) -> bool {
         self.keeping.as_ref().is_some_and(Keeping::is_writing)
-    }
-
-    fn release(&mut self, (messages, acknowledgements): (usize, usize)) {
-        let messages = self.unsent.drain(..messages).collect();
-        self.send_all(messages);
-        let taken: Vec<Receipt> = self.unacknowledged.drain(..acknowledgements).collect();
-        taken.into_iter().for_each(|it| self.acknowledge(it));
     }
 
     fn perform(&mut self, action: Action) {
@@ -349,55 +340,6 @@ impl<P: Procedure> ConversationTask<P> {
         self.started + Duration::from_millis(u64::try_from(passed).unwrap_or_default())
     }
 
-    fn send(
-        &mut self,
-        message: &Message,
-        reply_address: Option<&str>,
-        contributor: Option<ComponentId>,
-    ) {
-        let component = self.surroundings.component.clone();
-        let mut outgoing = component.outgoing_reply(message, reply_address);
-        // A request may wait as long as this conversation does.
-        let Timeouts {
-            identification,
-            operation,
-            ..
-        } = self.surroundings.timeouts;
-        let limit = if contributor.is_some() {
-            operation
-        } else {
-            identification
-        };
-        outgoing.ttl = outgoing.ttl.map(|_| limit);
-        self.unsent.push((outgoing, contributor));
-    }
-
-    /// Sends a step's messages together: the bus makes them last with one sync. One that it does not take is no
-    /// harm to the others.
-    fn send_all(&mut self, messages: Vec<(Outgoing, Option<ComponentId>)>) {
-        if messages.is_empty() {
-            return;
-        }
-        let bus = self.surroundings.component.bus().clone();
-        let (messages, contributors): (Vec<_>, Vec<_>) = messages.into_iter().unzip();
-        self.sends.spawn(async move {
-            let sent = bus.publish_each(messages).await.into_iter();
-            let told = |(contributor, sent): (Option<ComponentId>, Result<(), BusError>)| match sent
-            {
-                Ok(()) => contributor.map(|contributor| Input::Sent { contributor }),
-                Err(error) => Some(Input::SendFailed {
-                    contributor,
-                    text: error.to_string(),
-                }),
-            };
-            contributors
-                .into_iter()
-                .zip(sent)
-                .filter_map(told)
-                .collect()
-        });
-    }
-
     fn emit(&mut self, event: Event) {
         let pillar = event.kind.contributor().map(ComponentId::as_str);
         debug!(
@@ -407,9 +349,11 @@ impl<P: Procedure> ConversationTask<P> {
             event.kind.name()
         );
         if event.is_final() {
-            self.last_event = Some(event.clone());
+            // It is told when it is in the journal.
+            self.last_event = Some(event);
+        } else {
+            self.outbox.put(event);
         }
-        self.outbox.put(event);
     }
 }
 

@@ -11,4 +11,5 @@ mod resuming;
 mod site;
 mod stand_in;
 mod trouble;
+mod unwritten;
 mod validation;

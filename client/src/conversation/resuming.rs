@@ -7,7 +7,7 @@ use super::{
     get_file::GetFileProcedure, new_file::NewFile, put_file::PutFileProcedure,
     replace_file::ReplaceFileProcedure,
 };
-use crate::event::{Concern, EventKind};
+use crate::event::{Concern, Event, EventKind};
 
 /// A conversation that another process can take up, as it is written down.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -123,13 +123,17 @@ impl<P: Procedure> Conversation<P> {
     }
 
     /// Should the process be killed now, the next one goes on from what was written down before.
-    pub(super) fn not_kept(&self, text: &str, out: &mut Actions) {
-        let text = format!("how the operation stands could not be written down: {text}");
+    pub(crate) fn not_kept(&self, text: &str) -> Event {
+        let text = if self.is_done() {
+            format!("how the operation ended could not be written down: {text}; {NOT_TOLD_AGAIN}")
+        } else {
+            format!("how the operation stands could not be written down: {text}; {TRIED_AGAIN}")
+        };
         let kind = EventKind::Warning {
             contributor: None,
             concern: Concern::Journal,
         };
-        self.emit(kind, Some(text), out);
+        self.event(kind, Some(text))
     }
 
     fn begin_anew(&mut self, now_ms: i64, out: &mut Actions) {
@@ -143,3 +147,8 @@ impl<P: Procedure> Conversation<P> {
         self.start(now_ms, out);
     }
 }
+
+const TRIED_AGAIN: &str = "it is tried again; if this process is killed before that succeeds, the next one goes on from \
+                           where the operation stood before";
+const NOT_TOLD_AGAIN: &str = "if this process is killed before it tells the end, the next one goes on from where the \
+                              operation stood before";

@@ -112,7 +112,7 @@ pub enum Input {
         /// Milliseconds that whoever owes an answer still has, at least.
         grace_ms: i64,
     },
-    /// How it stands could not be written down.
+    /// How it stands could not be written down; that is tried again.
     NotKept {
         /// Why.
         text: String,

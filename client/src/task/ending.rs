@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use pillarbox_exchange::ExchangeClient;
-use tokio::{sync::mpsc, time::timeout};
+use tokio::{
+    sync::mpsc,
+    time::{sleep, timeout},
+};
 use tracing::{info, warn};
 
 use super::{ConversationTask, written};
@@ -13,6 +16,8 @@ use crate::{cargo::Cargo, conversation::Procedure, event::Outcome, mediator::Arr
 const CLEANUP_TIME: Duration = Duration::from_secs(10);
 /// How long a file is waited for that may yet come to where nobody wants it any more.
 const LATE_DELIVERY: Duration = Duration::from_secs(5);
+/// How many milliseconds it is waited each time before the end is written down that could not be.
+const LAST_PAUSES_MS: [u64; 3] = [100, 200, 400];
 
 impl<P: Procedure> ConversationTask<P> {
     /// Ends what still goes on, and leaves nothing on the exchange, nor a message that nobody acknowledges.
@@ -20,6 +25,9 @@ impl<P: Procedure> ConversationTask<P> {
         self.stop.cancel();
         self.unsent.clear();
         self.settle_entry().await;
+        if let Some(event) = &self.last_event {
+            self.outbox.put(event.clone());
+        }
         self.sends.shutdown().await;
         let work = async {
             while self.transfer.join_next().await.is_some() {}
@@ -65,13 +73,29 @@ impl<P: Procedure> ConversationTask<P> {
         remove_offer(&self.surroundings.exchange, &self.cargo, true).await;
     }
 
-    /// Waits until the end is written down: what follows takes away what it was made from.
+    /// Waits until the end is written down: what follows takes away what it was made from. If that can't be, it is
+    /// said, and the operation is over all the same.
     async fn settle_entry(&mut self) {
         self.waiting.0 = 0;
         self.leave();
-        while self.is_writing() {
-            let result = written(&mut self.keeping).await;
-            self.written(result);
+        let mut pauses = LAST_PAUSES_MS.into_iter();
+        let mut cause = None;
+        loop {
+            while self.is_writing() {
+                let result = written(&mut self.keeping).await;
+                cause = result.as_ref().err().map(ToString::to_string);
+                self.written(result);
+            }
+            let Some(keeping) = self.keeping.as_mut().filter(|it| it.is_refused()) else {
+                return;
+            };
+            let Some(pause) = pauses.next() else { break };
+            keeping.hurry();
+            sleep(Duration::from_millis(pause)).await;
+            self.leave();
+        }
+        if let Some(text) = cause {
+            self.outbox.put(self.conversation.not_kept(&text));
         }
     }
 

@@ -1,9 +1,9 @@
 //! Writing a conversation down as it goes on.
 
-use std::io;
+use std::{io, time::Duration};
 
 use pillarbox_messages::ComponentId;
-use tokio::task::JoinSet;
+use tokio::{task::JoinSet, time::Instant};
 
 use crate::{
     conversation::{Conversation, Milestone, Procedure},
@@ -24,7 +24,19 @@ pub(crate) struct Keeping {
     /// How far the conversation had come when it was last written down.
     milestone: Milestone,
     writing: JoinSet<io::Result<()>>,
+    /// Whether it could not be written down when that was tried last.
+    refused: Option<Refused>,
 }
+
+/// What could not be written is written again.
+#[derive(Debug)]
+struct Refused {
+    at: Instant,
+    pause: Duration,
+}
+
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 impl Keeping {
     /// A conversation that the slot says nothing of, or nothing newer.
@@ -41,6 +53,7 @@ impl Keeping {
             cargo,
             milestone: conversation.milestone(),
             writing: JoinSet::new(),
+            refused: None,
         }
     }
 
@@ -64,14 +77,51 @@ impl Keeping {
         !self.writing.is_empty()
     }
 
-    /// Begins to write the conversation down, if it has got further. Gives whether it did.
+    /// When what could not be written is to be written again.
+    pub(super) fn again_at(&self) -> Option<Instant> {
+        let refused = self.refused.as_ref().filter(|_| !self.is_writing());
+        refused.map(|refused| refused.at)
+    }
+
+    /// Whether it could not be written down when that was tried last.
+    pub(super) const fn is_refused(&self) -> bool {
+        self.refused.is_some()
+    }
+
+    /// It is written again with the next step.
+    pub(super) fn hurry(&mut self) {
+        if let Some(refused) = &mut self.refused {
+            refused.at = Instant::now();
+        }
+    }
+
+    /// Takes in what has come of writing it. Gives whether it could not be written now and could before.
+    pub(super) fn note(&mut self, written: &io::Result<()>) -> bool {
+        if written.is_ok() {
+            self.refused = None;
+            return false;
+        }
+        let before = self.refused.take();
+        let pause = match &before {
+            Some(before) => before.pause.saturating_mul(2).min(LONGEST_PAUSE),
+            None => FIRST_PAUSE,
+        };
+        let at = Instant::now() + pause;
+        self.refused = Some(Refused { at, pause });
+        before.is_none()
+    }
+
+    /// Begins to write the conversation down, if it has got further, or could not be written down a while ago. Gives
+    /// whether it did.
     pub(super) fn catch_up<P: Procedure>(
         &mut self,
         conversation: &Conversation<P>,
         last_event: Option<&Event>,
     ) -> bool {
         let milestone = conversation.milestone();
-        let Some(open) = P::resumable(conversation).filter(|_| milestone != self.milestone) else {
+        let is_due = self.again_at().is_some_and(|at| at <= Instant::now());
+        let wanted = is_due || milestone != self.milestone;
+        let Some(open) = P::resumable(conversation).filter(|_| wanted) else {
             return false;
         };
         self.milestone = milestone;

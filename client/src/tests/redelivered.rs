@@ -19,16 +19,16 @@ use crate::{
     digests::plain_spec,
     mediator::{Arrived, Receipt},
     running::Running,
-    task::Beginning,
+    task::{Beginning, Keeping},
 };
 
 const OPERATION_MS: i64 = 4000;
 
-fn answers() -> Destination {
+pub(super) fn answers() -> Destination {
     Destination::topic("books.client.reader")
 }
 
-fn requests() -> Destination {
+pub(super) fn requests() -> Destination {
     Destination::queue("somewhere.else.north")
 }
 
@@ -51,7 +51,7 @@ fn info(response_code: ResponseCode) -> ResponseInfo {
     }
 }
 
-fn ready(correlation: &CorrelationId) -> Message {
+pub(super) fn ready(correlation: &CorrelationId) -> Message {
     IdentifyPillarsForPutFileResponse {
         header: header(correlation),
         response_info: info(ResponseCode::IdentificationPositive),
@@ -64,7 +64,7 @@ fn ready(correlation: &CorrelationId) -> Message {
     .into()
 }
 
-fn ended(correlation: &CorrelationId, code: ResponseCode) -> Message {
+pub(super) fn ended(correlation: &CorrelationId, code: ResponseCode) -> Message {
     PutFileFinalResponse {
         header: header(correlation),
         response_info: info(code),
@@ -78,8 +78,8 @@ fn ended(correlation: &CorrelationId, code: ResponseCode) -> Message {
     .into()
 }
 
-/// A put of a file that lies on an exchange, with one retry. Its answers are handed to it one by one.
-fn put(client: &Client, correlation: &CorrelationId) -> (Running, mpsc::Sender<Arrived>) {
+/// A put of a file that lies on an exchange, with one retry.
+pub(super) fn conversation(correlation: &CorrelationId) -> Conversation<PutFileProcedure> {
     let context = Context {
         correlation: correlation.clone(),
         collection: Some("books".into()),
@@ -101,18 +101,22 @@ fn put(client: &Client, correlation: &CorrelationId) -> (Running, mpsc::Sender<A
         retries: 1,
         ..PutFileProcedure::new("hello.txt".into(), new)
     };
+    Conversation::new(context, procedure)
+}
+
+/// Its answers are handed to it one by one.
+pub(super) fn launch(
+    client: &Client,
+    conversation: Conversation<PutFileProcedure>,
+    keeping: Option<Keeping>,
+) -> (Running, mpsc::Sender<Arrived>) {
     let (inbox, arriving) = mpsc::channel(8);
-    let running = client.launch(
-        Conversation::new(context, procedure),
-        Cargo::Nothing,
-        None,
-        Beginning::New,
-        arriving,
-    );
+    let beginning = Beginning::New;
+    let running = client.launch(conversation, Cargo::Nothing, keeping, beginning, arriving);
     (running, inbox)
 }
 
-async fn listen(bus: &Bus, destination: Destination) -> Subscription {
+pub(super) async fn listen(bus: &Bus, destination: Destination) -> Subscription {
     let request = SubscribeRequest {
         destination,
         durable: None,
@@ -122,7 +126,7 @@ async fn listen(bus: &Bus, destination: Destination) -> Subscription {
     bus.subscribe(request).await.unwrap()
 }
 
-async fn arrived(client: &Client, from: &mut Subscription) -> Arrived {
+pub(super) async fn arrived(client: &Client, from: &mut Subscription) -> Arrived {
     let delivery = timeout(PLENTY, from.next()).await.unwrap().unwrap();
     Arrived {
         content: Ok(client.shared.component.receive(&delivery.message).unwrap()),
@@ -147,7 +151,7 @@ async fn a_failed_transfer_costs_one_retry() {
     };
 
     let correlation = CorrelationId::random();
-    let (running, inbox) = put(&client, &correlation);
+    let (running, inbox) = launch(&client, conversation(&correlation), None);
     say(ready(&correlation)).await;
     say(ended(&correlation, ResponseCode::FileTransferFailure)).await;
     for _ in 0..2 {
