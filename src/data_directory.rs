@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use pillarbox_client::journal::make_directory;
 use rustix::fs::{FlockOperation, flock};
 use thiserror::Error;
 
@@ -88,7 +89,7 @@ impl DataDirectory {
 /// # Errors
 /// If it is of another format, or can't be written.
 pub(crate) fn make(path: &Path) -> Result<(), DataDirectoryError> {
-    fs::create_dir_all(path).map_err(|source| DataDirectoryError::Io {
+    make_directory(path).map_err(|source| DataDirectoryError::Io {
         path: path.to_owned(),
         source,
     })?;

@@ -3,6 +3,7 @@
 //! A file is replaced as a whole and is on the disk before anybody acts on what it says. One process at a time has a
 //! client's journal.
 
+mod directory;
 mod entry;
 mod frame;
 mod slot;
@@ -25,6 +26,7 @@ use rustix::fs::{FlockOperation, flock};
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
+pub use self::directory::make_directory;
 pub(crate) use self::{
     entry::{Entry, KeptCargo, KeptPath, State, modified_ns},
     slot::Slot,
@@ -109,11 +111,11 @@ impl Journal {
             path: directory.clone(),
             source,
         };
-        fs::create_dir_all(&directory).map_err(io)?;
+        make_directory(journals).map_err(io)?;
+        make_directory(&directory).map_err(io)?;
         let lock = lock(&directory)
             .map_err(io)?
             .ok_or_else(|| JournalError::InUse(client.clone()))?;
-        sync(journals).map_err(io)?;
         let left = entries(&directory).map_err(io)?;
         Ok(Self {
             shared: Arc::new(Shared {
@@ -244,11 +246,6 @@ fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
     let limit = LONGEST_ENTRY.saturating_add(1);
     File::open(path)?.take(limit).read_to_end(&mut bytes)?;
     Ok(bytes)
-}
-
-/// Makes a directory's names last.
-fn sync(directory: &Path) -> io::Result<()> {
-    File::open(directory)?.sync_all()
 }
 
 /// A file name for an id, the same for the same id and no other: whatever could mean something to a file system is
