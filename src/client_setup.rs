@@ -184,7 +184,7 @@ impl ClientSetup {
             extend_on_progress: self.extend_on_progress,
             zoneless: settings.map(|it| it.accept_zoneless).unwrap_or_default(),
         })
-        .map_err(not_started)?;
+        .map_err(not_begun)?;
         Ok(Session {
             client,
             bus,
@@ -293,7 +293,7 @@ impl Session {
     ) -> Result<Followed, Failure> {
         let mut ticks = interval(TICK);
         let mut running = tokio::select! {
-            started = start => started.map_err(not_started)?,
+            started = start => started.map_err(not_begun)?,
             () = self.stop.asked() => return Err(Failure::interrupted()),
         };
         let mut interrupted = false;
@@ -397,15 +397,22 @@ pub(crate) fn check(outcome: &Outcome) -> Result<(), Failure> {
     Err(Failure::operation(in_words(&outcome.last_event)))
 }
 
-/// An operation that could not start: most of it can be put right on the command line.
+/// What is wrong with an operation before anything is connected to: it can be put right on the command line.
 pub(crate) fn not_started(error: ClientError) -> Failure {
     match error {
-        ClientError::Bus(error) => no_bus(error, None),
-        ClientError::Busy(_) | ClientError::Closed => Failure::operation(error),
         ClientError::ExistingChecksumRequired => {
             Failure::usage(format!("{error}; give it with -C HEX"))
         }
         _ => Failure::usage(error),
+    }
+}
+
+/// What keeps an operation from starting once the bus is connected to: its file may have gone since it was looked at,
+/// or the journal takes no more.
+pub(crate) fn not_begun(error: ClientError) -> Failure {
+    match error {
+        ClientError::Bus(error) => no_bus(error, None),
+        _ => Failure::operation(error),
     }
 }
 

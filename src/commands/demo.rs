@@ -20,7 +20,7 @@ use pillarbox_settings::ZonelessDates;
 use super::node::{shut_down, start_from};
 use crate::{
     args::DemoArgs,
-    client_setup::{check, load_settings, not_started},
+    client_setup::{check, load_settings, not_begun},
     failure::Failure,
     node::{RunningNode, exchange_client},
     output::{in_words, print_done},
@@ -85,7 +85,7 @@ fn client(id: ComponentId, bus: Bus, place: &Place) -> Result<Client, Failure> {
         extend_on_progress: false,
         zoneless: ZonelessDates::default(),
     })
-    .map_err(not_started)
+    .map_err(not_begun)
 }
 
 async fn steps(client: &Client, place: &Place, original: &Path) -> Result<(), Failure> {
@@ -100,14 +100,14 @@ async fn steps(client: &Client, place: &Place, original: &Path) -> Result<(), Fa
     ))?;
     let source = Source::Path(original.to_owned());
     let put = PutFile::new(collection.clone(), file_id.clone(), source);
-    follow(client.put_file(put).await.map_err(not_started)?, |_| {}).await?;
+    follow(client.put_file(put).await.map_err(not_begun)?, |_| {}).await?;
 
     tell("compare the checksums that the pillars have")?;
     let mut ask = GetChecksums::new(collection.clone());
     ask.file_id = Some(file_id.clone());
     let mut checksums = Vec::new();
     follow(
-        client.get_checksums(ask).await.map_err(not_started)?,
+        client.get_checksums(ask).await.map_err(not_begun)?,
         |event| {
             checksums.extend(reported(event));
         },
@@ -118,7 +118,7 @@ async fn steps(client: &Client, place: &Place, original: &Path) -> Result<(), Fa
     tell("get it back from the fastest pillar")?;
     let target = place.path().join("fetched");
     let get = GetFile::new(collection, file_id, target.clone());
-    follow(client.get_file(get).await.map_err(not_started)?, |_| {}).await?;
+    follow(client.get_file(get).await.map_err(not_begun)?, |_| {}).await?;
     compare(original, &target)?;
     tell(&format!(
         "verified: the {} that came back equal the original",

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use super::get_file::{tell_replaced, tell_stood_in_for};
 use crate::{
     args::ResumeArgs,
-    client_setup::{ClientSetup, Session, not_started, tell},
+    client_setup::{ClientSetup, Session, not_begun, tell},
     failure::Failure,
     json,
     output::{in_words, one_line, print, say},
@@ -25,7 +25,7 @@ pub(super) async fn run(args: ResumeArgs) -> Result<(), Failure> {
     let mut session = setup.connect_to_resume().await?;
     let client = session.client();
     let resumed = tokio::select! {
-        resumed = client.resume() => resumed.map_err(not_started),
+        resumed = client.resume() => resumed.map_err(not_begun),
         () = session.stopped() => Err(Failure::interrupted()),
     };
     let told = match resumed {

@@ -261,6 +261,23 @@ fn a_client_id_that_is_in_use() {
     assert!(start.elapsed() < PATIENCE_WITH_A_BUS);
 }
 
+/// It was there when it was looked at, before anything was connected to.
+#[test]
+fn a_file_that_goes_while_the_bus_is_waited_for() {
+    let site = Site::new(&["north"]);
+    let file = site.file("p7.txt", b"pillar test 7\n");
+    let mut client = site.start_client("put-file", ["-f", "p7.txt"]);
+    client.wait_for_error("waiting for the bus until");
+    fs::remove_file(file).expect("is there");
+    let _hub = site.start("hub");
+    assert_eq!(client.wait().code(), Some(255));
+    let said = client.errors().last().expect("a line");
+    assert!(
+        said.contains("'p7.txt' can't be put: No such file"),
+        "{said}"
+    );
+}
+
 #[test]
 fn pillars_that_do_not_answer() {
     let site = Site::with_timeouts(&["north"], "1s", "2s");

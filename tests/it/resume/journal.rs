@@ -82,6 +82,26 @@ async fn an_end_that_nobody_reads_or_that_finds_no_room_is_told_again() {
 }
 
 #[test]
+fn a_journal_that_is_full_is_no_mistake_in_the_arguments() {
+    let site = Site::new(&["north"]);
+    let _hub = site.start("hub");
+    let file = site.file("a.txt", b"a\n");
+    process::succeed(&resume(&site, &[]));
+    for number in 0..10_000 {
+        fs::write(directory(&site).join(format!("{number}.conversation")), "").unwrap();
+    }
+    let put = ["--client-id", CLIENT, "-f", file.to_str().unwrap()];
+    let output = site.run("put-file", put);
+    assert_eq!(output.status.code(), Some(255));
+    let said = process::stderr(&output);
+    assert!(
+        said.contains("is full: 10000 operations are open"),
+        "{said}"
+    );
+    assert_eq!(said.lines().count(), 2, "{said}");
+}
+
+#[test]
 fn an_id_may_be_as_long_as_ids_may_be() {
     let site = Site::new(&["north"]);
     let _hub = site.start("hub");
