@@ -44,19 +44,24 @@ pub(crate) struct Session {
     verbose: bool,
 }
 
-/// How an operation ended. As long as this is kept, its end counts as not told: a process that is killed before
-/// leaves it to the next one of its name.
+/// How an operation ended. Until [`Followed::told`], or the report of the failure that it is, its end counts as not
+/// told: a process that is killed before, or can't tell it, leaves it to the next one of its name.
 #[derive(Debug)]
+#[must_use = "the operation stays in the journal until its end has been told"]
 pub(crate) struct Followed {
     outcome: Outcome,
-    telling: Option<Telling>,
+    telling: Telling,
 }
 
-impl Drop for Followed {
-    fn drop(&mut self) {
-        if let Some(telling) = self.telling.take() {
-            telling.told();
-        }
+impl Followed {
+    /// Its end has been told.
+    pub(crate) fn told(self) {
+        self.telling.told();
+    }
+
+    /// What it has ended with is told by this failure.
+    pub(crate) fn failed(self, failure: Failure) -> Failure {
+        failure.of(self.telling)
     }
 }
 
@@ -321,15 +326,10 @@ impl Session {
             }
         }
         let (outcome, telling) = running.outcome_to_tell().await;
-        let followed = Followed {
-            outcome,
-            telling: Some(telling),
-        };
-        handled.map_err(|failure| unheard_or_failed(failure, &followed))?;
-        if interrupted && !followed.complete {
-            Err(Failure::interrupted())
-        } else {
-            Ok(followed)
+        match handled {
+            Err(failure) => Err(unheard_or_failed(failure, &outcome).of(telling)),
+            Ok(()) if interrupted && !outcome.complete => Err(Failure::interrupted().of(telling)),
+            Ok(()) => Ok(Followed { outcome, telling }),
         }
     }
 
@@ -373,11 +373,17 @@ pub(crate) fn tell(event: &Event, verbose: bool) {
 }
 
 /// The end of an operation: its failures for whoever reads JSON, and the failure that it is, if it is one.
-pub(crate) fn conclude(outcome: &Outcome, json: bool) -> Result<(), Failure> {
+///
+/// # Errors
+/// It has failed; standard output can't be written.
+pub(crate) fn conclude(followed: Followed, json: bool) -> Result<Followed, Failure> {
     if json {
-        print_done(&json::failures(outcome))?;
+        print_done(&json::failures(&followed))?;
     }
-    check(outcome)
+    match check(&followed) {
+        Ok(()) => Ok(followed),
+        Err(failure) => Err(followed.failed(failure)),
+    }
 }
 
 /// A pillar that had failed before the reader went is told of all the same.

@@ -2,6 +2,8 @@
 
 use std::{fmt, process::ExitCode};
 
+use pillarbox_client::Telling;
+
 use crate::output::{one_line, say};
 
 /// What the exit code tells.
@@ -31,44 +33,61 @@ impl FailureKind {
 }
 
 /// Why a command ends without success.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Failure {
     kind: FailureKind,
     text: String,
+    /// The operation whose end this is. Until it is reported, that counts as not told.
+    telling: Option<Telling>,
 }
 
 impl Failure {
+    const fn new(kind: FailureKind, text: String) -> Self {
+        Self {
+            kind,
+            text,
+            telling: None,
+        }
+    }
+
     /// Arguments are wrong.
     pub fn usage(cause: impl fmt::Display) -> Self {
-        Self {
-            kind: FailureKind::Usage,
-            text: one_line(cause),
-        }
+        Self::new(FailureKind::Usage, one_line(cause))
     }
 
     /// Settings are wrong, perhaps in several places: one line each.
     pub fn settings(problems: impl IntoIterator<Item = impl fmt::Display>) -> Self {
         let lines: Vec<String> = problems.into_iter().map(one_line).collect();
-        Self {
-            kind: FailureKind::Usage,
-            text: lines.join("\n"),
-        }
+        Self::new(FailureKind::Usage, lines.join("\n"))
     }
 
     /// The operation failed.
     pub fn operation(cause: impl fmt::Display) -> Self {
-        Self {
-            kind: FailureKind::Operation,
-            text: one_line(cause),
-        }
+        Self::new(FailureKind::Operation, one_line(cause))
     }
 
     /// Whoever read the results has seen enough: there is nothing to say about that.
     #[must_use]
     pub const fn unheard() -> Self {
-        Self {
-            kind: FailureKind::Unheard,
-            text: String::new(),
+        Self::new(FailureKind::Unheard, String::new())
+    }
+
+    /// The user stopped it.
+    #[must_use]
+    pub fn interrupted() -> Self {
+        Self::new(FailureKind::Interrupted, "interrupted".to_owned())
+    }
+
+    /// This is the end of the operation, which is told when this is reported.
+    pub(crate) fn of(mut self, telling: Telling) -> Self {
+        self.telling = Some(telling);
+        self
+    }
+
+    /// Nobody needs to know.
+    pub(crate) fn pass_over(self) {
+        if let Some(telling) = self.telling {
+            telling.told();
         }
     }
 
@@ -78,22 +97,15 @@ impl Failure {
         matches!(self.kind, FailureKind::Unheard)
     }
 
-    /// The user stopped it.
-    #[must_use]
-    pub fn interrupted() -> Self {
-        Self {
-            kind: FailureKind::Interrupted,
-            text: "interrupted".to_owned(),
-        }
-    }
-
     /// Tells the person on standard error and gives the process's exit code.
     #[must_use]
-    pub fn report(&self) -> ExitCode {
+    pub fn report(self) -> ExitCode {
         for line in self.text.lines() {
             say(&format!("pillarbox: {line}"));
         }
-        ExitCode::from(self.kind.code())
+        let code = ExitCode::from(self.kind.code());
+        self.pass_over();
+        code
     }
 }
 

@@ -54,7 +54,7 @@ async fn delete(request: DeleteFile, session: &mut Session, json: bool) -> Resul
         let told = told.map(|(pillar, it)| (pillar, it.checksum.as_ref()));
         checksum_args::tell_other_kinds(asked, told, false);
     }
-    conclude(&outcome, json)?;
+    let outcome = conclude(outcome, json)?;
     for (pillar, deleted) in deletions(&outcome) {
         say(&if deleted.already_absent {
             format!("{file_id} already absent at {pillar}")
@@ -62,6 +62,7 @@ async fn delete(request: DeleteFile, session: &mut Session, json: bool) -> Resul
             format!("{file_id} deleted from {pillar}")
         });
     }
+    outcome.told();
     Ok(())
 }
 

@@ -43,7 +43,8 @@ pub(super) async fn run(args: GetAuditTrailsArgs) -> Result<(), Failure> {
         .await;
     session.close().await;
     let outcome = outcome?;
-    conclude(&outcome, as_json)
+    conclude(outcome, as_json)?.told();
+    Ok(())
 }
 
 fn request(args: &GetAuditTrailsArgs) -> GetAuditTrails {

@@ -31,7 +31,7 @@ pub(super) async fn run(args: GetFileArgs) -> Result<(), Failure> {
     if as_json {
         print_done(&lines(&outcome, &file_id, &target, offset))?;
     }
-    conclude(&outcome, as_json)?;
+    let outcome = conclude(outcome, as_json)?;
     tell_stood_in_for(&outcome.results, &outcome.failures);
     let summary = format!("{} retrieved", one_line(&file_id));
     if as_json {
@@ -40,6 +40,7 @@ pub(super) async fn run(args: GetFileArgs) -> Result<(), Failure> {
         print_done(&format!("{summary}\n"))?;
     }
     tell_replaced(&outcome.results, Some(&target));
+    outcome.told();
     Ok(())
 }
 

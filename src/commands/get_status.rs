@@ -35,7 +35,8 @@ pub(super) async fn run(args: GetStatusArgs) -> Result<(), Failure> {
         .await;
     session.close().await;
     let outcome = outcome?;
-    conclude(&outcome, as_json)
+    conclude(outcome, as_json)?.told();
+    Ok(())
 }
 
 /// Those that `-p` names; none: everybody.

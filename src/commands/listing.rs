@@ -82,9 +82,12 @@ impl<V: Send> Listing<V> {
             print(&(self.row)(&entry, asked.len()))
         });
         let outcome = outcome?;
-        conclude(&outcome, self.json)?;
-        rest?;
-        differences.tell(self.values);
+        let outcome = conclude(outcome, self.json)?;
+        match rest {
+            Ok(()) => differences.tell(self.values),
+            Err(failure) => return Err(outcome.failed(failure)),
+        }
+        outcome.told();
         Ok(())
     }
 }

@@ -47,9 +47,10 @@ pub(super) async fn run(args: PutFileArgs) -> Result<(), Failure> {
         let told = stored(&outcome).map(|(pillar, stored)| (pillar, stored.checksum.as_ref()));
         checksum_args::tell_other_kinds(asked, told, true);
     }
-    conclude(&outcome, as_json)?;
+    let outcome = conclude(outcome, as_json)?;
     new_file::tidy(&args.source, args.delete, &exchange).await;
     say(&summary(&outcome, &file_id));
+    outcome.told();
     Ok(())
 }
 

@@ -103,12 +103,16 @@ impl Rehearsal {
             })
             .await?;
         if is_absent(&outcome) {
+            outcome.told();
             return Ok(Told::Absent);
         }
         if checksum_type != self.default && is_refused(&outcome) {
+            outcome.told();
             return Ok(Told::Nothing);
         }
-        conclude(&outcome, self.json).map(|()| found)
+        // It is a part of what is told.
+        conclude(outcome, self.json)?.told();
+        Ok(found)
     }
 
     /// Says what would be done with a file of this checksum.

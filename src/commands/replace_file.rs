@@ -64,7 +64,9 @@ async fn replace(
         )
         .await?;
     if is_not_meant(&outcome) && is_there(rehearsal, &request, session).await {
-        return tell_already_there(rehearsal);
+        tell_already_there(rehearsal)?;
+        outcome.told();
+        return Ok(());
     }
     if json {
         print_done(&lines(&outcome, &file_id))?;
@@ -75,7 +77,7 @@ async fn replace(
         let told = replacements(&outcome).map(|(pillar, it)| (pillar, it.new.as_ref()));
         checksum_args::tell_other_kinds(asked, told, true);
     }
-    conclude(&outcome, json)?;
+    let outcome = conclude(outcome, json)?;
     for (pillar, replaced) in replacements(&outcome) {
         say(&match replaced.already_there {
             Some(true) => already_there(pillar, &file_id),
@@ -83,6 +85,7 @@ async fn replace(
             None => format!("{pillar} has the new {file_id}"),
         });
     }
+    outcome.told();
     Ok(())
 }
 
@@ -98,8 +101,14 @@ async fn is_there(rehearsal: &Rehearsal, request: &ReplaceFile, session: &mut Se
         let new = New::of(request, rehearsal.default, session).await?;
         Comparison::of(rehearsal, None, &new, session).await
     };
-    // Whatever keeps this from being known, the refusal is what is told.
-    matches!(compared.await, Ok(Some(Comparison { is_new: true, .. })))
+    match compared.await {
+        Ok(found) => found.is_some_and(|it| it.is_new),
+        // Whatever keeps this from being known, the refusal is what is told.
+        Err(failure) => {
+            failure.pass_over();
+            false
+        }
+    }
 }
 
 fn tell_already_there(rehearsal: &Rehearsal) -> Result<(), Failure> {

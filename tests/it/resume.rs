@@ -17,6 +17,7 @@ use crate::support::{
 mod gets;
 mod journal;
 mod kills;
+mod order;
 mod passing;
 mod puts;
 

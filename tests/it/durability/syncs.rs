@@ -295,23 +295,10 @@ fn has_response(log: &str) -> bool {
     strace::steps(log).iter().any(responds)
 }
 
-/// Whether this test can be done here; says loudly if not.
-fn can_trace() -> bool {
-    match strace::available() {
-        Ok(()) => true,
-        Err(reason) => {
-            let required = std::env::var_os("PILLARBOX_TEST_REQUIRE_STRACE").is_some();
-            assert!(!required, "no tracing, which is required: {reason}");
-            eprintln!("SKIPPED {}: no tracing: {reason}", module_path!());
-            false
-        }
-    }
-}
-
 /// File, directory, then index (P3).
 #[test]
 fn everything_is_synced_before_the_final_response() {
-    if !can_trace() {
+    if !strace::can_trace(module_path!()) {
         return;
     }
     let mut traced = Traced::start();

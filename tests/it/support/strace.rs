@@ -129,7 +129,7 @@ pub(crate) fn directory(name: &str) -> &str {
 }
 
 /// Whether processes can be traced here; if not, why.
-pub(crate) fn available() -> Result<(), String> {
+fn available() -> Result<(), String> {
     let probe = Command::new("strace")
         .args(["-f", "-o", "/dev/null", "true"])
         .output();
@@ -137,6 +137,19 @@ pub(crate) fn available() -> Result<(), String> {
         Ok(output) if output.status.success() => Ok(()),
         Ok(output) => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
         Err(error) => Err(format!("strace: {error}")),
+    }
+}
+
+/// Whether a test of this module can be done here; says loudly if not.
+pub(crate) fn can_trace(module: &str) -> bool {
+    match available() {
+        Ok(()) => true,
+        Err(reason) => {
+            let required = std::env::var_os("PILLARBOX_TEST_REQUIRE_STRACE").is_some();
+            assert!(!required, "no tracing, which is required: {reason}");
+            eprintln!("SKIPPED {module}: no tracing: {reason}");
+            false
+        }
     }
 }
 
