@@ -10,7 +10,7 @@ use pillarbox_client::{
 use pillarbox_exchange::ExchangeClient;
 use pillarbox_messages::{ComponentId, clock::SystemClock, wording::count};
 use pillarbox_settings::{Node, Origin, Repository};
-use tokio::time::interval;
+use tokio::time::{Instant, interval, sleep};
 
 use crate::{
     args::operations::ClientArgs,
@@ -132,7 +132,7 @@ impl ClientSetup {
     /// # Errors
     /// Another process works under this name; no bus answers, or it refuses this client; interrupted.
     pub(crate) async fn connect(self) -> Result<Session, Failure> {
-        let journal = self.journal()?;
+        let journal = self.journal().await?;
         if let Some(journal) = &journal {
             tell_open(journal);
         }
@@ -144,18 +144,26 @@ impl ClientSetup {
     /// # Errors
     /// As [`ClientSetup::connect`].
     pub(crate) async fn connect_to_resume(self) -> Result<Session, Failure> {
-        let journal = self.journal()?;
+        let journal = self.journal().await?;
         self.connect_with(journal).await
     }
 
-    /// Where a client with a name keeps what it begins.
-    fn journal(&self) -> Result<Option<Journal>, Failure> {
+    /// Where a client with a name keeps what it begins. Another process that has it lives, or is just dying.
+    async fn journal(&self) -> Result<Option<Journal>, Failure> {
         let Some(name) = self.name() else {
             return Ok(None);
         };
         data_directory::make(&self.node.data).map_err(Failure::usage)?;
         let journals = self.node.data.join("client");
-        Journal::open(&journals, name).map(Some).map_err(no_journal)
+        let deadline = Instant::now() + LAST_BREATH;
+        loop {
+            match Journal::open(&journals, name) {
+                Err(JournalError::InUse(_)) if Instant::now() < deadline => {
+                    sleep(BETWEEN_LOOKS).await;
+                }
+                opened => return opened.map(Some).map_err(no_journal),
+            }
+        }
     }
 
     async fn connect_with(self, journal: Option<Journal>) -> Result<Session, Failure> {
@@ -170,11 +178,10 @@ impl ClientSetup {
         let mut stop = Stop::listen()?;
         let written = &self.node.effective_bus(&self.repository).origin;
         let no_bus = |error| no_bus(error, Some(written));
-        let bus = self.route.connect(&id).map_err(no_bus)?;
-        tokio::select! {
-            ready = self.route.ready(&bus) => ready.map_err(no_bus)?,
+        let bus = tokio::select! {
+            bus = self.route.connect_soon(&id, named.is_some()) => bus.map_err(no_bus)?,
             () = stop.asked() => return Err(Failure::interrupted()),
-        }
+        };
         let client = Client::connect(ClientOptions {
             exchange_base: self.node.exchange_base(&self.repository).map(str::to_owned),
             repository: self.repository,
@@ -463,5 +470,8 @@ fn no_bus(error: BusError, written: Option<&Origin>) -> Failure {
     }
 }
 
+/// How long a process may take to be gone that was killed.
+const LAST_BREATH: Duration = Duration::from_secs(1);
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 /// How often a terminal is told how far a transfer is.
 const TICK: Duration = Duration::from_millis(200);

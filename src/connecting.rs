@@ -12,7 +12,19 @@ use pillarbox_settings::{BusUrl, Node, Problem, Repository};
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
-use crate::output::{one_line, say};
+use crate::{
+    output::{one_line, say},
+    progress::Progress,
+};
+
+/// Who connects, and waits for the bus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Who {
+    /// A part of a node: as long as it takes.
+    Part,
+    /// A command: a while.
+    Command,
+}
 
 /// What leads to the bus.
 #[derive(Clone, Debug)]
@@ -70,7 +82,7 @@ impl Route {
     ///
     /// # Errors
     /// It does not answer in time, or refuses the component.
-    pub(crate) async fn ready(&self, bus: &Bus) -> Result<(), BusError> {
+    async fn ready(&self, bus: &Bus) -> Result<(), BusError> {
         let patience = self.patience();
         let deadline = Instant::now() + patience;
         let Err(error) = bus.ready(patience.min(FIRST_NOTICE)).await else {
@@ -93,19 +105,48 @@ impl Route {
     /// # Errors
     /// If the bus refuses the component for good.
     pub(crate) async fn connect_patiently(&self, id: &ComponentId) -> Result<Bus, BusError> {
-        self.connect_again(id, FORMER_CONNECTION).await
+        self.connect_again(id, Who::Part, FORMER_CONNECTION).await
+    }
+
+    /// Connects as a command does: waits for the bus for a while, and for an id that another process has or had, if
+    /// it is a `name`, which others may have.
+    ///
+    /// # Errors
+    /// The bus does not answer in time, or refuses the component.
+    pub(crate) async fn connect_soon(
+        &self,
+        id: &ComponentId,
+        is_name: bool,
+    ) -> Result<Bus, BusError> {
+        let patience = if is_name {
+            FORMER_COMMAND
+        } else {
+            Duration::ZERO
+        };
+        self.connect_again(id, Who::Command, patience).await
     }
 
     /// The id may still be held by the connection of a process that was killed, until the bus has noticed its end:
     /// for so long it is asked for again.
-    async fn connect_again(&self, id: &ComponentId, patience: Duration) -> Result<Bus, BusError> {
+    async fn connect_again(
+        &self,
+        id: &ComponentId,
+        who: Who,
+        patience: Duration,
+    ) -> Result<Bus, BusError> {
         let deadline = Instant::now() + patience;
         let mut pause = FIRST_PAUSE;
+        let mut _progress = None;
         loop {
             let bus = self.connect(id)?;
-            match wait_patiently(&bus, id, NOTICE_INTERVAL).await {
+            let ready = match who {
+                Who::Part => wait_patiently(&bus, id, NOTICE_INTERVAL).await,
+                Who::Command => self.ready(&bus).await,
+            };
+            let left = deadline.saturating_duration_since(Instant::now());
+            match ready {
                 Ok(()) => return Ok(bus),
-                Err(BusError::ClientIdInUse(_)) if Instant::now() < deadline => {
+                Err(BusError::ClientIdInUse(_)) if !left.is_zero() => {
                     if pause == FIRST_PAUSE {
                         warn!(
                             component = id.as_str(),
@@ -113,8 +154,12 @@ impl Route {
                             "another process is connected under this id, or was just now; asking again"
                         );
                     }
-                    sleep(pause).await;
-                    pause *= 2;
+                    if who == Who::Command {
+                        let text = format!("'{id}' is in use, or was just now; asking again");
+                        _progress.get_or_insert_with(|| Progress::start(&text));
+                    }
+                    sleep(pause.min(left)).await;
+                    pause = pause.saturating_mul(2).min(LONGEST_PAUSE);
                 }
                 Err(error) => return Err(error),
             }
@@ -163,7 +208,10 @@ fn addresses(url: &BusUrl) -> Vec<String> {
 
 /// How long the bus may take to notice that a process has ended, which its host tells at once.
 const FORMER_CONNECTION: Duration = Duration::from_secs(5);
+/// The same where a person waits: whoever takes up what a killed command has left should not have to ask again.
+const FORMER_COMMAND: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// When a person is first told that a bus does not answer.
 const FIRST_NOTICE: Duration = Duration::from_secs(1);
 /// How often a person is told that the bus is still away.
@@ -232,20 +280,26 @@ mod tests {
     #[tokio::test]
     async fn an_id_that_a_killed_process_held_is_asked_for_again_for_a_while() {
         let id = ComponentId::from("north");
-        let options = bus_that_says(&[IN_USE, IN_USE, "CONNECTED\nversion:1.2\n\n\0"]);
-        let again = Route::There(Box::new(options))
-            .connect_again(&id, FORMER_CONNECTION)
-            .await;
-        assert!(again.is_ok(), "{again:?}");
+        for who in [Who::Part, Who::Command] {
+            let options = bus_that_says(&[IN_USE, IN_USE, "CONNECTED\nversion:1.2\n\n\0"]);
+            let again = Route::There(Box::new(options))
+                .connect_again(&id, who, FORMER_CONNECTION)
+                .await;
+            assert!(again.is_ok(), "{who:?}: {again:?}");
+        }
 
         let options = bus_that_says(&[IN_USE]);
-        let again = Route::There(Box::new(options))
-            .connect_again(&id, Duration::ZERO)
-            .await;
-        assert_eq!(
-            again.unwrap_err(),
-            BusError::ClientIdInUse("north".to_owned())
-        );
+        for patience in [Duration::ZERO, Duration::from_millis(300)] {
+            let begun = Instant::now();
+            let again = Route::There(Box::new(options.clone()))
+                .connect_again(&id, Who::Command, patience)
+                .await;
+            assert_eq!(
+                again.unwrap_err(),
+                BusError::ClientIdInUse("north".to_owned())
+            );
+            assert!(begun.elapsed() >= patience);
+        }
     }
 
     #[test]

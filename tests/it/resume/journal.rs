@@ -1,12 +1,14 @@
 //! What a journal is to other commands, and what it makes of what it can't use.
 
-use std::fs;
+use std::{fs, time::Duration};
+
+use rustix::fs::{FlockOperation, flock};
 
 use super::{
-    CLIENT, NOTHING, assert_resumed, directory, journal, killed_put, prepared, resume, start,
-    stored,
+    CLIENT, NOTHING, assert_resumed, directory, journal, killed_put, prepared, resume, resuming,
+    start, stored,
 };
-use crate::support::{peers::StandIn, process, site::Site, whole::NO_FILES};
+use crate::support::{pause, peers::StandIn, process, site::Site, stomp::Stomp, whole::NO_FILES};
 
 #[test]
 fn a_client_without_a_name_has_nothing_to_resume() {
@@ -52,6 +54,28 @@ async fn one_process_at_a_time_has_a_name() {
     played.identify_request().await;
     let line = process::fail_with_one_line(&resume(&site, &[]), 255);
     assert!(line.contains("'ingest-1' is in use"), "{line}");
+}
+
+/// A process that was killed is there for a moment, and its connection may be for longer.
+#[test]
+fn a_name_that_is_in_use_is_asked_for_again_for_a_while() {
+    let site = Site::new(&["north"]);
+    let _hub = site.start("hub");
+    let connection = Stomp::connect(site.bus_port, Some(CLIENT));
+    let mut client = resuming(&site);
+    // Without patience it would be over by now.
+    pause(Duration::from_secs(1));
+    assert!(client.lives(), "{:?}", client.errors());
+    drop(connection);
+    client.wait_for_success();
+    assert_eq!(client.errors(), ["nothing of 'ingest-1' is open"]);
+
+    let lock = fs::File::open(directory(&site).join("lock")).unwrap();
+    flock(&lock, FlockOperation::LockExclusive).unwrap();
+    let mut client = resuming(&site);
+    pause(Duration::from_millis(500));
+    drop(lock);
+    client.wait_for_success();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
