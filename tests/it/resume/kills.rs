@@ -1,6 +1,6 @@
 //! Kills at any moment: every operation that has begun ends, and is told, once it has come back.
 
-use std::{fs, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, fs, path::PathBuf, time::Duration};
 
 use super::{NOTHING, journal, resume, resuming, start};
 use crate::support::{
@@ -26,29 +26,63 @@ fn kills() -> u64 {
 
 struct Scene {
     site: Site,
-    _parts: [Running; 3],
+    _hub: Running,
+    pillars: [Running; 2],
     random: Random,
-    lives: u32,
+    /// How often a command of each name was killed.
+    lives: BTreeMap<String, u64>,
+    /// How often one of each name was resumed.
+    resumed: BTreeMap<String, u64>,
 }
 
 impl Scene {
     fn start(seed: u64) -> Self {
         let site = Site::new(&["north", "south"]);
-        let parts = ["hub", "north", "south"].map(|part| site.start(part));
+        let hub = site.start("hub");
+        let pillars = ["north", "south"].map(|part| site.start(part));
         Self {
             site,
-            _parts: parts,
+            _hub: hub,
+            pillars,
             random: Random::new(seed),
-            lives: 0,
+            lives: BTreeMap::new(),
+            resumed: BTreeMap::new(),
         }
     }
 
-    /// Runs a command and kills it: every other time as soon as it is in the journal, else at some moment. Gives
-    /// whether it had told its end by then.
-    fn live_and_die(&mut self, subcommand: &str, args: &[&str]) -> bool {
+    /// Whether this command is to be killed once more: so often altogether, and until one was resumed.
+    fn goes_on(&self, subcommand: &str) -> bool {
+        let of = |counts: &BTreeMap<String, u64>| counts.get(subcommand).copied().unwrap_or(0);
+        of(&self.lives) < kills() || of(&self.resumed) == 0
+    }
+
+    /// Runs a command, kills it, and resumes what it has left. Gives whether it had told its end by then, and what was
+    /// told later.
+    fn live_twice(&mut self, subcommand: &str, args: &[&str]) -> (bool, Option<String>) {
+        let lives = self.lives.entry(subcommand.to_owned()).or_default();
+        *lives += 1;
+        let lives = *lives;
+        let certain = lives > kills();
+        assert!(lives <= kills() + 1, "no {subcommand} was resumed");
+        if certain {
+            // None of the kills was in the middle: without the pillars this one is.
+            self.pillars.iter().for_each(Running::halt);
+        }
+        let told = self.live_and_die(subcommand, args, certain || lives.is_multiple_of(2));
+        self.pillars.iter().for_each(Running::go_on);
+        let line = self.resume();
+        if line.is_some() {
+            *self.resumed.entry(subcommand.to_owned()).or_default() += 1;
+        }
+        println!("{subcommand} {args:?}: told at once {told}, later {line:?}");
+        (told, line)
+    }
+
+    /// Runs a command and kills it, as soon as it is in the journal or at some moment. Gives whether it had told its
+    /// end by then.
+    fn live_and_die(&mut self, subcommand: &str, args: &[&str], early: bool) -> bool {
         let mut client = start(&self.site, subcommand, args);
-        self.lives += 1;
-        if self.lives.is_multiple_of(2) {
+        if early {
             self.until_begun(&mut client);
         } else {
             pause(Duration::from_micros(
@@ -105,16 +139,15 @@ impl Scene {
 #[test]
 fn puts_end_whenever_their_client_is_killed() {
     let mut scene = Scene::start(75);
-    let mut resumed = 0;
-    for number in 0..kills() {
+    for number in 0.. {
+        if !scene.goes_on("put-file") {
+            break;
+        }
         let name = format!("file-{number}");
         let length = usize::try_from(scene.random.below(2_000_000)).unwrap();
         let content = noise(number, length);
         let path = scene.site.file(&name, &content);
-        let told = scene.live_and_die("put-file", &["-f", path.to_str().unwrap()]);
-        let line = scene.resume();
-        println!("{name}, {length} bytes: told at once {told}, later {line:?}");
-        resumed += usize::from(line.is_some());
+        let (told, line) = scene.live_twice("put-file", &["-f", path.to_str().unwrap()]);
         let listed = scene.site.run("get-checksums", ["-i", &name]);
         let listed = process::stdout(&listed);
         if told || line.is_some() {
@@ -125,7 +158,6 @@ fn puts_end_whenever_their_client_is_killed() {
         }
         scene.assert_nothing_left();
     }
-    assert!(kills() < 10 || resumed > 0, "no kill was in the middle");
 }
 
 #[test]
@@ -138,11 +170,12 @@ fn gets_end_whenever_their_client_is_killed() {
             .site
             .run("put-file", ["-f".as_ref(), path.as_os_str()]),
     );
-    for number in 0..kills() {
+    for number in 0.. {
+        if !scene.goes_on("get-file") {
+            break;
+        }
         let copy = format!("copy-{number}");
-        let told = scene.live_and_die("get-file", &["-i", "a.bin", "-l", &copy]);
-        let line = scene.resume();
-        println!("{copy}: told at once {told}, later {line:?}");
+        let (told, line) = scene.live_twice("get-file", &["-i", "a.bin", "-l", &copy]);
         if told || line.is_some() {
             assert!(fs::read(scene.site.path().join(&copy)).unwrap() == content);
         }
@@ -152,11 +185,23 @@ fn gets_end_whenever_their_client_is_killed() {
 }
 
 #[test]
-fn deletions_and_replacements_end_whenever_their_client_is_killed() {
-    let mut scene = Scene::start(78);
+fn deletions_end_whenever_their_client_is_killed() {
+    changes_end("delete-file", 78);
+}
+
+#[test]
+fn replacements_end_whenever_their_client_is_killed() {
+    changes_end("replace-file", 81);
+}
+
+fn changes_end(subcommand: &str, seed: u64) {
+    let mut scene = Scene::start(seed);
     let (old, new) = (noise(79, 5000), noise(80, 500_000));
     let (old_md5, new_md5) = (md5(&old), md5(&new));
-    for number in 0..kills() {
+    for number in 0.. {
+        if !scene.goes_on(subcommand) {
+            break;
+        }
         let name = format!("file-{number}");
         let place = scene.site.file(&name, &old);
         process::succeed(
@@ -166,25 +211,18 @@ fn deletions_and_replacements_end_whenever_their_client_is_killed() {
         );
         let replacement = scene.site.file("new", &new);
         let mut args = vec!["-i", &name, "-p", "north", "-C", &old_md5];
-        let deletes = number % 2 == 0;
-        if !deletes {
+        let replaces = subcommand == "replace-file";
+        if replaces {
             args.extend(["-f", replacement.to_str().unwrap()]);
         }
-        let subcommand = if deletes {
-            "delete-file"
-        } else {
-            "replace-file"
-        };
-        let told = scene.live_and_die(subcommand, &args);
-        let line = scene.resume();
-        println!("{subcommand} {name}: told at once {told}, later {line:?}");
+        let (told, line) = scene.live_twice(subcommand, &args);
         let there = scene
             .site
             .run("get-checksums", ["-i", &name, "-p", "north"]);
         let there = process::stdout(&there);
         let done = told || line.is_some();
         assert_eq!(there.contains(&old_md5), !done, "{there}");
-        assert_eq!(there.contains(&new_md5), done && !deletes, "{there}");
+        assert_eq!(there.contains(&new_md5), done && replaces, "{there}");
         scene.assert_nothing_left();
     }
 }
