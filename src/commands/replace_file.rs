@@ -150,6 +150,9 @@ async fn rehearse(
         return rehearsal.tell(Would::Nothing, Some(existing));
     }
     rehearsal.compare(existing, old)?;
+    if let Some(why) = comparison::wrong_at_address(&request, exchange, session).await? {
+        return Err(rehearsal.refused(ResponseCode::NewFileChecksumFailure, &why));
+    }
     rehearsal.tell(Would::Replace, Some(existing))
 }
 

@@ -8,14 +8,16 @@ use std::path::Path;
 
 use pillarbox_client::{
     ReplaceFile, Source,
-    digests::{of_file, plain_spec},
+    digests::{Hasher, of_file, plain_spec},
 };
+use pillarbox_exchange::{ExchangeClient, ExchangeError};
 use pillarbox_messages::{ChecksumType, HexBinary};
 
 use crate::{
     client_setup::Session,
     commands::rehearsal::{Rehearsal, Told},
     failure::Failure,
+    progress::Progress,
 };
 
 /// The new file.
@@ -113,6 +115,37 @@ impl Comparison {
         }
         Ok(Some(Self { existing, is_new }))
     }
+}
+
+/// What is wrong with the new file where it lies on an exchange, if it has not the checksum that was given: the pillar
+/// finds that out when it fetches the file.
+///
+/// # Errors
+/// It can't be fetched; interrupted.
+pub(super) async fn wrong_at_address(
+    request: &ReplaceFile,
+    exchange: &ExchangeClient,
+    session: &mut Session,
+) -> Result<Option<String>, Failure> {
+    let (Source::Address { address, .. }, Some(given)) = (&request.source, &request.checksum)
+    else {
+        return Ok(None);
+    };
+    let mut hasher = Hasher::new(&given.checksum_spec).map_err(Failure::operation)?;
+    let _progress = Progress::start(&format!("reading {address}"));
+    let reading = async {
+        let mut download = exchange.get(address).await?;
+        while let Some(bytes) = download.chunk().await? {
+            hasher.update(&bytes);
+        }
+        Ok::<_, ExchangeError>(hasher.finish())
+    };
+    let found = session.unless_stopped(reading).await?;
+    let found = found.map_err(|error| Failure::operation(format!("-u: {error}")))?;
+    let (kind, value) = (given.checksum_spec.checksum_type, &given.checksum_value);
+    Ok((found != *value).then(|| {
+        format!("what lies at -u has the {kind} {found}, not {value}; look at it, or correct -r")
+    }))
 }
 
 /// A type of checksum that no index of this repository has.

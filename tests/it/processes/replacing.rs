@@ -180,6 +180,30 @@ fn a_dry_run_says_what_is_done_with_a_file_on_an_exchange() {
     }
 }
 
+/// The pillar finds out when it has fetched the file, and the dry run by fetching it, too. A pillar that has what `-r`
+/// says, or not the old file, fetches nothing.
+#[test]
+fn a_file_on_an_exchange_that_is_not_what_it_is_said_to_be_is_refused() {
+    let twins = Twins::start();
+    let address = offer(twins.site.exchange_port, "new", BETTER);
+    let wrong = End::Refused("NEW_FILE_CHECKSUM_FAILURE".to_owned());
+    for (number, (meant, said, end)) in [
+        (GOOD, OTHER, &wrong),
+        (OTHER, OTHER, &not_meant()),
+        (OTHER, GOOD, &End::Needless),
+        (GOOD, BETTER, &End::Replaced),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let id = format!("row-{number}");
+        twins.have(&id, GOOD, false);
+        let (meant, said) = (md5(meant), md5(said));
+        let args = ["-u", &address, "-C", &meant, "-r", &said];
+        twins.assert_end(&id, &args, BETTER, end);
+    }
+}
+
 /// By `-r` it is known beforehand that something is wrong: no pillar is asked, dry run or not.
 #[test]
 fn a_file_that_is_not_what_it_is_said_to_be_is_no_new_file() {
