@@ -58,7 +58,7 @@ pub(crate) struct Directory {
     /// Open for [`Storage::sync_names`].
     handle: File,
     /// Holds the lock, which the kernel releases with the process.
-    _lock: File,
+    lock: File,
 }
 
 const LOCK_FILE: &str = "lock";
@@ -82,8 +82,15 @@ impl Directory {
         Ok(Some(Self {
             path: path.to_owned(),
             handle,
-            _lock: lock,
+            lock,
         }))
+    }
+}
+
+impl Drop for Directory {
+    /// Closing is not enough: a child that is just being started has the descriptor too, for a moment.
+    fn drop(&mut self) {
+        let _ = rustix::fs::flock(&self.lock, FlockOperation::Unlock);
     }
 }
 
@@ -189,5 +196,20 @@ fn allocate(file: &File, length: u64) -> io::Result<()> {
         Ok(()) => Ok(()),
         Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => file.set_len(length),
         Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_free_when_it_is_dropped_also_while_a_child_is_being_started() {
+        let directory = tempfile::tempdir().unwrap();
+        let first = Directory::open(directory.path()).unwrap().unwrap();
+        assert!(Directory::open(directory.path()).unwrap().is_none());
+        let _childs = first.lock.try_clone().unwrap();
+        drop(first);
+        assert!(Directory::open(directory.path()).unwrap().is_some());
     }
 }
