@@ -3,6 +3,7 @@
 use std::{io, time::Duration};
 
 use bytes::BytesMut;
+use futures_util::FutureExt;
 use rustix::net::sockopt;
 use thiserror::Error;
 use tokio::{
@@ -162,12 +163,45 @@ impl<S: AsyncRead + AsyncWrite> Wire<S> {
                 self.waiting_since = None;
             }
             () = sleep_until(timer.unwrap_or_else(Instant::now)), if timer.is_some() => {
-                self.on_timer()?;
+                let now = Instant::now();
+                self.catch_up(reading, now)?;
+                self.on_timer(now)?;
             }
             // Nothing is to be done here; the caller waits for something else.
             else => std::future::pending().await,
         }
         Ok(())
+    }
+
+    /// If this side stood still itself, the peer may have done meanwhile what it is now waited for.
+    fn catch_up(&mut self, reading: bool, now: Instant) -> Result<(), WireError> {
+        let passed = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        let overdue = passed(self.silent_at()) || passed(self.read_stalled_at());
+        if overdue && (!reading || self.has_more()?) {
+            self.last_read = now;
+        }
+        if passed(self.write_stalled_at()) && self.takes_more()? {
+            self.last_write = now;
+            self.waiting_since = None;
+        }
+        Ok(())
+    }
+
+    /// Writes what the peer takes already, if it takes anything.
+    fn takes_more(&mut self) -> Result<bool, WireError> {
+        match self.writer.write_buf(&mut self.output).now_or_never() {
+            None | Some(Ok(0)) => Ok(false),
+            Some(written) => Ok(written.map(|_| true)?),
+        }
+    }
+
+    /// Reads what has come already, if anything has.
+    fn has_more(&mut self) -> Result<bool, WireError> {
+        match self.reader.read_buf(&mut self.input).now_or_never() {
+            None => Ok(false),
+            Some(Ok(0)) => Err(WireError::Closed),
+            Some(read) => Ok(read.map(|_| true)?),
+        }
     }
 
     /// Writes what waits, ends this side, and reads away what still comes, so that the peer can read to the end.
@@ -225,8 +259,7 @@ impl<S: AsyncRead + AsyncWrite> Wire<S> {
         self.waiting_since.map(|since| since + self.stalls.write)
     }
 
-    fn on_timer(&mut self) -> Result<(), WireError> {
-        let now = Instant::now();
+    fn on_timer(&mut self, now: Instant) -> Result<(), WireError> {
         let passed = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         if passed(self.deadline) {
             return Err(WireError::Deadline);

@@ -33,6 +33,25 @@ async fn intervals() {
     assert_eq!(wire.next_timer(), wire.beat_at());
 }
 
+/// A thousand intervals, of which each beat comes up to 40 % too early or too late.
+#[tokio::test]
+async fn b13_beats_that_come_a_little_late_are_good_enough() {
+    let (mut wire, _peer) = pair(PATIENT);
+    let beats = Beats {
+        send: None,
+        expect: Some(SECOND),
+    };
+    wire.open(FrameLimits::default(), beats);
+    for beat in 0..1000 {
+        let next = wire.last_read + SECOND * (60 + beat * 53 % 81) / 100;
+        wire.on_timer(next).unwrap();
+        wire.last_read = next;
+    }
+    wire.on_timer(wire.last_read + SECOND * 199 / 100).unwrap();
+    let error = wire.on_timer(wire.last_read + 2 * SECOND).unwrap_err();
+    assert!(matches!(error, WireError::Silent(2000)), "{error}");
+}
+
 #[tokio::test]
 async fn whatever_waits_to_be_written_is_beat_enough() {
     let (mut wire, _peer) = pair(PATIENT);
@@ -98,6 +117,42 @@ async fn not_reading_is_not_hearing_nothing() {
         }
     };
     assert!(matches!(error, WireError::Silent(_)), "{error}");
+}
+
+/// A process that was stopped for a while, or had no processor, does not take that for its peer's silence.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this thread is to stand still, with all that runs on it"
+)]
+#[tokio::test]
+async fn what_came_while_this_side_stood_still_is_heard() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut peer = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (stream, _) = listener.accept().await.unwrap();
+    let mut wire = Wire::new(stream, FrameLimits::default(), PATIENT);
+    let silence = Duration::from_millis(100);
+    let beats = Beats {
+        send: None,
+        expect: Some(silence),
+    };
+    wire.open(FrameLimits::default(), beats);
+    let standing_still = async {
+        for _ in 0..8 {
+            io::Write::write_all(&mut peer, b"\n").unwrap();
+            std::thread::sleep(3 * silence);
+            tokio::time::sleep(silence / 10).await;
+        }
+    };
+    let turning = async {
+        loop {
+            wire.turn(true).await.unwrap();
+            assert!(wire.frame().unwrap().is_none());
+        }
+    };
+    tokio::select! {
+        () = standing_still => {}
+        () = turning => {}
+    }
 }
 
 #[tokio::test]
