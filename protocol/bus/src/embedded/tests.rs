@@ -232,7 +232,7 @@ async fn persistent_messages_outlive_the_queue_manager() {
 }
 
 #[tokio::test]
-async fn a_second_opener_is_told_that_the_space_is_in_use() {
+async fn e45_a_second_opener_is_told_that_the_space_is_in_use() {
     let directory = TempDir::new().unwrap();
     let first = broker(&directory).await;
     let second = Broker::open(options(directory.path())).await;

@@ -73,7 +73,7 @@ async fn what_was_promised_survives_a_loss_of_power() {
 }
 
 #[tokio::test]
-async fn a_failed_sync_is_told_to_whoever_waits_and_ends_everything() {
+async fn e21_a_failed_sync_is_told_to_whoever_waits_and_ends_everything() {
     let disk = Disk::new();
     let broker = open(&disk).await;
     let (sender, other) = (bus(&broker, "a"), bus(&broker, "b"));
@@ -96,7 +96,7 @@ async fn a_failed_sync_is_told_to_whoever_waits_and_ends_everything() {
 }
 
 #[tokio::test]
-async fn a_full_disk_refuses_sends_goes_on_consuming_and_recovers_by_itself() {
+async fn e21_a_full_disk_refuses_sends_goes_on_consuming_and_recovers_by_itself() {
     let disk = Disk::new();
     let broker = open(&disk).await;
     let bus = bus(&broker, "a");

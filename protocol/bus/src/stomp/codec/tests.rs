@@ -44,7 +44,7 @@ fn small() -> FrameLimits {
 }
 
 #[test]
-fn frames_back_to_back_with_line_ends_between() {
+fn b04_frames_back_to_back_with_line_ends_between() {
     let stream = b"\n\r\nSEND\ndestination:/queue/a\n\none\0SEND\r\ndestination:/queue/b\r\n\r\ntwo\0\n\n\nDISCONNECT\n\n\0";
     let frames = decode_all(stream).unwrap();
     let seen: Vec<_> = frames
@@ -62,14 +62,14 @@ fn frames_back_to_back_with_line_ends_between() {
 }
 
 #[test]
-fn content_length_bodies_hold_nul() {
+fn b01_bodies_with_content_length_hold_nul() {
     let frames = decode_all(b"SEND\ncontent-length:5\n\na\0b\0c\0SEND\n\nd\0").unwrap();
     assert_eq!(frames[0].body, &b"a\0b\0c"[..]);
     assert_eq!(frames[1].body, &b"d"[..]);
 }
 
 #[test]
-fn content_length_counts_bytes_and_must_be_right() {
+fn b02_content_length_counts_bytes_and_must_be_right() {
     let frames = decode_all("SEND\ncontent-length:2\n\næ\0".as_bytes()).unwrap();
     assert_eq!(frames[0].body, "æ".as_bytes());
     let error = decode_all("SEND\ncontent-length:1\n\næ\0".as_bytes()).unwrap_err();
@@ -80,7 +80,7 @@ fn content_length_counts_bytes_and_must_be_right() {
 }
 
 #[test]
-fn escapes_in_all_frames_but_connect() {
+fn b07_escapes_in_all_frames_but_connect() {
     let frames =
         decode_all(b"CONNECT\npasscode:a\\cb\\x\n\n\0SEND\na\\cb:c\\n\\r\\\\:d\n\n\0").unwrap();
     assert_eq!(frames[0].header("passcode"), Some("a\\cb\\x"));
@@ -93,6 +93,54 @@ fn escapes_in_all_frames_but_connect() {
         decode_all(b"SEND\na:b\\\n\n\0"),
         Err(FrameError::BadEscape(_))
     ));
+    let login = Frame::new(StompCommand::Connect).with("passcode", "a\\b:c\\");
+    let out = encoded(&login);
+    assert_eq!(out, "CONNECT\npasscode:a\\b:c\\\n\n\0");
+    assert_eq!(decode_all(&out).unwrap(), [login]);
+}
+
+/// Wherever the input ends, also within a header: the rest is waited for.
+#[test]
+fn b05_input_that_ends_within_a_frame_is_waited_for() {
+    let stream = b"SEND\r\ndestination:/queue/a\nkey:v\\cw\ncontent-length:3\n\na\0b\0";
+    for cut in 1..stream.len() {
+        let mut codec = StompCodec::default();
+        let mut buffer = BytesMut::from(&stream[..cut]);
+        assert_eq!(codec.decode(&mut buffer).unwrap(), None, "{cut}");
+        buffer.extend_from_slice(&stream[cut..]);
+        let frame = codec.decode(&mut buffer).unwrap().unwrap();
+        assert_eq!(frame.header("key"), Some("v:w"), "{cut}");
+        assert_eq!((&frame.body[..], buffer.len()), (&b"a\0b"[..], 0), "{cut}");
+    }
+}
+
+/// As in a quoted selector.
+#[test]
+fn b62_colons_in_values_are_read_as_they_are_and_written_escaped() {
+    let selector = "JMSType = 'a:b' OR JMSType = ':'";
+    let stream = format!("SUBSCRIBE\nselector:{selector}\n\n\0");
+    let frames = decode_all(stream.as_bytes()).unwrap();
+    assert_eq!(frames[0].header("selector"), Some(selector));
+    let out = encoded(&frames[0]);
+    let escaped = selector.replace(':', "\\c");
+    assert_eq!(out, format!("SUBSCRIBE\nselector:{escaped}\n\n\0"));
+    assert_eq!(decode_all(&out).unwrap(), frames);
+}
+
+#[test]
+fn e43_a_body_without_length_ends_at_its_first_nul() {
+    let mut codec = StompCodec::default();
+    let mut buffer = BytesMut::from(&b"SEND\na:b\n\nx\0y\0\n"[..]);
+    let frame = codec.decode(&mut buffer).unwrap().unwrap();
+    assert_eq!(frame.body, &b"x"[..]);
+    let rest = codec.decode(&mut buffer).unwrap_err();
+    assert!(matches!(rest, FrameError::UnknownCommand(_)), "{rest}");
+    // What is written here can't be cut short like that.
+    let sent = Frame {
+        body: Bytes::from_static(b"x\0y"),
+        ..frame
+    };
+    assert_eq!(decode_all(&encoded(&sent)).unwrap()[0].body, sent.body);
 }
 
 #[test]
@@ -145,7 +193,7 @@ fn malformed_frames() {
 }
 
 #[test]
-fn limits_hold_before_the_end_is_seen() {
+fn b11_limits_hold_before_the_end_is_seen() {
     type Expected = fn(&FrameError) -> bool;
     let cases: [(&[u8], Expected); 6] = [
         (&[b'A'; 34], |e| {
@@ -302,12 +350,12 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn decoding_an_encoded_frame_gives_it_back(frame in any_frame()) {
+    fn b09_decoding_an_encoded_frame_gives_it_back(frame in any_frame()) {
         prop_assert_eq!(decode_all(&encoded(&frame)).unwrap(), vec![frame]);
     }
 
     #[test]
-    fn any_split_of_a_stream_gives_the_same_frames(
+    fn b03_any_split_of_a_stream_gives_the_same_frames(
         frames in vec((any_frame(), "[\n]{0,3}"), 0..4),
         mut cuts in vec(any::<prop::sample::Index>(), 0..12),
     ) {

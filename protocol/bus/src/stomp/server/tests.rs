@@ -1,8 +1,12 @@
 //! The server, seen from its clients.
 
 mod clients;
+mod edges;
 mod hostile;
+mod logged;
+mod places;
 mod python;
+mod reports;
 mod sessions;
 
 use std::net::SocketAddr;

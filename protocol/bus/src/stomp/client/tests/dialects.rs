@@ -386,7 +386,7 @@ async fn artemis_is_not_told_the_length_of_text() {
 }
 
 #[tokio::test]
-async fn a_header_too_long_for_the_broker_is_refused_here() {
+async fn e42_a_header_too_long_for_the_broker_is_refused_here() {
     let (bus, mut peer) = connected(ACTIVEMQ).await;
     let long = |length: usize| Outgoing {
         properties: vec![("signature".to_owned(), "x".repeat(length))],

@@ -41,7 +41,7 @@ async fn anything_before_connect_is_refused() {
 }
 
 #[tokio::test]
-async fn limits_before_connect_are_small() {
+async fn b12_limits_before_connect_are_small() {
     refused(
         &[b"CONNECT\na:".to_vec(), vec![b'x'; 17 << 10]].concat(),
         "LIMIT",
@@ -100,7 +100,7 @@ async fn versions_without_overlap_are_told() {
 }
 
 #[tokio::test]
-async fn no_connect_in_time() {
+async fn b12_no_connect_in_time() {
     let limits = StompLimits {
         connect_deadline: Duration::from_millis(100),
         ..StompLimits::default()
@@ -121,7 +121,7 @@ async fn no_connect_in_time() {
 }
 
 #[tokio::test]
-async fn a_frame_that_is_begun_must_go_on() {
+async fn e44_a_frame_that_is_begun_must_go_on() {
     let limits = StompLimits {
         read_stall: Duration::from_millis(100),
         ..StompLimits::default()

@@ -12,14 +12,14 @@ use crate::{
     },
 };
 
-fn subscribe(id: &str, destination: &str, ack: &str) -> Frame {
+pub(super) fn subscribe(id: &str, destination: &str, ack: &str) -> Frame {
     Frame::new(StompCommand::Subscribe)
         .with("id", id)
         .with("destination", destination)
         .with("ack", ack)
 }
 
-fn send(destination: &str, body: &'static str) -> Frame {
+pub(super) fn send(destination: &str, body: &'static str) -> Frame {
     let frame = Frame::new(StompCommand::Send).with("destination", destination);
     Frame {
         body: body.into(),
@@ -27,12 +27,17 @@ fn send(destination: &str, body: &'static str) -> Frame {
     }
 }
 
-fn ack(message: &Frame) -> Frame {
+pub(super) fn ack(message: &Frame) -> Frame {
     Frame::new(StompCommand::Ack).with("id", message.header("ack").unwrap())
 }
 
-async fn message(peer: &mut Peer) -> Frame {
+pub(super) async fn message(peer: &mut Peer) -> Frame {
     peer.expect(StompCommand::Message).await
+}
+
+/// That nothing has been told to the client but what it has read.
+pub(super) async fn quiet(peer: &mut Peer) {
+    peer.ask(send("/topic/nobody", "")).await;
 }
 
 #[tokio::test]
@@ -156,7 +161,7 @@ async fn client_mode_acknowledges_everything_before() {
 }
 
 #[tokio::test]
-async fn a_lost_client_counts_one_backout() {
+async fn e01_a_client_lost_before_its_acknowledgement_is_given_the_message_again_and_counted() {
     let site = Site::start(StompLimits::default()).await;
     let mut peer = site.connect("").await;
     peer.ask(subscribe("1", "/queue/q", "client-individual"))
@@ -170,6 +175,7 @@ async fn a_lost_client_counts_one_backout() {
     let again = message(&mut peer).await;
     assert_eq!(again.header("message-id"), first.header("message-id"));
     assert_ne!(again.header("ack"), first.header("ack"));
+    assert_eq!(again.header("redelivered"), Some("true"));
     assert_eq!(again.header("q-backout-count"), Some("1"));
     // What the first delivery was called acknowledges nothing now.
     peer.send(ack(&first)).await;
@@ -311,7 +317,7 @@ async fn nothing_comes_after_the_receipt_of_unsubscribe() {
 }
 
 #[tokio::test]
-async fn temporary_queues_carry_answers() {
+async fn e20_temporary_queues_carry_answers_to_their_owners_only() {
     let site = Site::start(StompLimits::default()).await;
     let mut asking = site.connect("").await;
     asking
@@ -379,7 +385,7 @@ async fn a_queue_manager_that_is_behind_is_waited_for() {
 
 /// The receipt comes before the end, with work pending and messages unread.
 #[tokio::test]
-async fn disconnect_is_confirmed_after_everything_before_it() {
+async fn b18_disconnect_is_confirmed_after_everything_before_it() {
     let site = Site::start(StompLimits::default()).await;
     let mut peer = site.connect("").await;
     peer.ask(subscribe("1", "/queue/q", "client")).await;
