@@ -1,5 +1,7 @@
 //! A node: the roles of one process, started in the order in which they need each other.
 
+mod queues;
+
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
@@ -291,6 +293,7 @@ async fn open_broker(
     clock: &SharedClock,
 ) -> Result<Broker, BusError> {
     let mut options = BrokerOptions::new(data.join("bus"), SharedClock::clone(clock));
+    options.queues = queues::definitions(repository, node);
     options.destinations = repository.bus_destinations();
     options.durable_subscriptions = node
         .alarms

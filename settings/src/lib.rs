@@ -40,7 +40,8 @@ pub use crate::{
     naming::{CollectionDestinations, DurableSubscription},
     node::{
         AlarmLevel, AlarmsNode, BackgroundWork, BusServer, ChecksumDownload, ClientNode,
-        ExchangePolicy, ExchangeServerNode, Node, NodeBus, PillarNode, PillarType, ZonelessDates,
+        ExchangePolicy, ExchangeServerNode, Jump, LanePoison, Node, NodeBus, PillarNode,
+        PillarType, QueueCriterion, QueueHash, QueueLanes, QueueNode, QueueOrder, ZonelessDates,
     },
     pace::Pace,
     problem::{Origin, Problem, SettingsError},

@@ -287,6 +287,19 @@ impl Repository {
         deduplicated(found)
     }
 
+    /// The queues among them that pillars take their requests from.
+    #[must_use]
+    pub fn pillar_queues(&self) -> Vec<Destination> {
+        let collections = self.collections.iter();
+        let pillars = collections.flat_map(|collection| {
+            let names = self.destinations(&collection.id);
+            let pillars = collection.pillars.iter();
+            pillars.map(move |pillar| names.pillar(pillar))
+        });
+        let queues = pillars.filter(|it| it.kind() == DestinationKind::Queue);
+        deduplicated(queues.collect())
+    }
+
     /// The durable subscriptions that a bus server registers at start, so that no alarm is lost before the
     /// alarm service first connects.
     #[must_use]

@@ -3,6 +3,7 @@
 mod background;
 mod bus;
 mod check;
+mod queues;
 mod raw;
 
 use std::{
@@ -24,6 +25,7 @@ use crate::{
 
 pub use background::BackgroundWork;
 pub use bus::NodeBus;
+pub use queues::{Jump, LanePoison, QueueCriterion, QueueHash, QueueLanes, QueueNode, QueueOrder};
 pub(crate) use raw::RawNode;
 
 /// A process: the roles it plays, with their paths and listeners. A role is played if its table is there.
@@ -134,6 +136,8 @@ pub enum ZonelessDates {
 pub struct BusServer {
     /// Where it listens, at least one address.
     pub listen: Vec<SocketAddr>,
+    /// Queues that are other than usual.
+    pub queues: Vec<QueueNode>,
 }
 
 /// The built-in file exchange.

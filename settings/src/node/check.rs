@@ -9,7 +9,7 @@ use pillarbox_messages::{ComponentId, wording::count};
 
 use super::{
     AlarmsNode, BusServer, ClientNode, ExchangePolicy, ExchangeServerNode, Node, PillarNode,
-    PillarType, background, bus,
+    PillarType, background, bus, queues,
     raw::{RawExchange, RawExchangeServer, RawNode, RawPillar},
 };
 use crate::{
@@ -38,7 +38,8 @@ pub(super) fn node(document: Document<RawNode>, base: &Path) -> Result<Node, Set
         if listen.is_empty() {
             checker.require::<()>("bus_server.listen", None, "listen = [\"127.0.0.1:61613\"]");
         }
-        BusServer { listen }
+        let queues = queues::queues(&server.queues, &mut checker);
+        BusServer { listen, queues }
     });
     let exchange_server = raw
         .exchange_server

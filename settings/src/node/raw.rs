@@ -4,7 +4,9 @@ use std::{net::SocketAddr, num::NonZeroU64, path::PathBuf};
 
 use serde::Deserialize;
 
-use super::{AlarmLevel, ChecksumDownload, PillarType, ZonelessDates, bus::RawNodeBus};
+use super::{
+    AlarmLevel, ChecksumDownload, PillarType, ZonelessDates, bus::RawNodeBus, queues::RawQueue,
+};
 use crate::{
     duration::HumaneDuration,
     pace::Pace,
@@ -83,6 +85,7 @@ impl Word for ZonelessDates {
 #[serde(default)]
 pub(crate) struct RawBusServer {
     pub(crate) listen: Vec<Text<Address>>,
+    pub(crate) queues: Vec<RawQueue>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -157,7 +160,7 @@ impl Shape for RawNode {
         ("alarms.id", false),
         ("alarms.accept_zoneless", false),
     ];
-    const LISTS: &'static [&'static [&'static str]] = &[&["pillars"]];
+    const LISTS: &'static [&'static [&'static str]] = &[&["pillars"], &["bus_server", "queues"]];
 
     fn keys(path: &[&str]) -> &'static [&'static str] {
         match path {
@@ -165,6 +168,7 @@ impl Shape for RawNode {
             ["bus"] => field_names::<RawNodeBus>(),
             ["pillars"] => field_names::<RawPillar>(),
             ["bus_server"] => field_names::<RawBusServer>(),
+            ["bus_server", "queues"] => field_names::<RawQueue>(),
             ["exchange_server"] => field_names::<RawExchangeServer>(),
             ["exchange"] => field_names::<RawExchange>(),
             ["client"] => field_names::<RawClient>(),
@@ -188,7 +192,8 @@ mod tests {
                 "pillars" => assert!(!set.iter().any(|path| path.starts_with("pillars"))),
                 key if inner.is_empty() => assert!(set.contains(&key), "{key}"),
                 key => {
-                    for name in inner {
+                    let list = |name: &&&str| RawNode::LISTS.contains(&&[key, **name][..]);
+                    for name in inner.iter().filter(|name| !list(name)) {
                         assert!(
                             set.contains(&format!("{key}.{name}").as_str()),
                             "{key}.{name}"

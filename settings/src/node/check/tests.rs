@@ -2,8 +2,9 @@ use std::{net::SocketAddr, num::NonZeroU64};
 
 use super::*;
 use crate::{
-    AlarmLevel, BackgroundWork, BusUrl, ChecksumDownload, Pace, Secret, ZonelessDates,
-    environment::Environment, problem::SettingsError,
+    AlarmLevel, BackgroundWork, BusUrl, ChecksumDownload, Jump, LanePoison, Pace, QueueCriterion,
+    QueueHash, QueueLanes, QueueNode, QueueOrder, Secret, ZonelessDates, environment::Environment,
+    problem::SettingsError,
 };
 
 /// A small process; the tests spoil one line at a time.
@@ -130,6 +131,32 @@ fn whatever_is_left_out_has_its_default() {
     assert!(!load("").unwrap().plays_a_role());
 }
 
+fn check_queues(queues: &[QueueNode]) {
+    let orders = QueueNode {
+        name: "orders".to_owned(),
+        order: Some(QueueOrder {
+            criteria: vec![QueueCriterion::Expiration, QueueCriterion::Priority],
+            latest_first: true,
+        }),
+        lanes: Some(QueueLanes::Hashed(4)),
+        lane_hash: Some(QueueHash::JavaString),
+        require_key: Some(true),
+        backout_limit: Some(0),
+        backout_queue: Some("orders.backout".to_owned()),
+        on_lane_poison: Some(LanePoison::Park),
+        retry_delay: Some(Duration::from_secs(2)),
+        retry_delay_max: Some(Duration::from_secs(120)),
+        out_of_order: None,
+        expiry_queue: Some("~error".to_owned()),
+    };
+    let plain = QueueNode {
+        name: "plain".to_owned(),
+        out_of_order: Some(vec![Jump::Top, Jump::MessageId]),
+        ..QueueNode::default()
+    };
+    assert_eq!(queues, [orders, plain]);
+}
+
 #[test]
 fn everything_set_is_read() {
     let node = load(include_str!("../../../testdata/node-full.toml")).unwrap();
@@ -170,7 +197,9 @@ fn everything_set_is_read() {
         (sums.pillar_type, sums.download),
         (PillarType::Checksum, ChecksumDownload::Never)
     );
-    assert_eq!(node.bus_server.unwrap().listen.len(), 2);
+    let bus_server = node.bus_server.unwrap();
+    assert_eq!(bus_server.listen.len(), 2);
+    check_queues(&bus_server.queues);
     let server = node.exchange_server.unwrap();
     assert_eq!(server.public_url, "https://files.example.org/exchange/");
     assert_eq!(
