@@ -286,6 +286,16 @@ pub(crate) const OF_CLIENT: &[Difference] = &[
         line: "client +IdentifyPillarsForGetChecksumsRequest",
         reason: "a pillar that refuses may have the new file already, from an attempt whose end nobody heard of",
     },
+    Difference {
+        in_conversations: &["pillar-down-get-checksums"],
+        line: "client +IdentifyPillarsForGetChecksumsRequest",
+        reason: "who is silent for half of its time is asked once more: a request on a topic is lost with whom it misses",
+    },
+    Difference {
+        in_conversations: &["pillar-down-put"],
+        line: "client +IdentifyPillarsForPutFileRequest",
+        reason: "the same",
+    },
 ];
 
 const fn anywhere(line: &'static str, reason: &'static str) -> Difference {
