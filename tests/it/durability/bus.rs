@@ -127,6 +127,25 @@ impl Stage {
         });
     }
 
+    /// How many of one producer's messages wait, which must be the first ones, in order; the queue then is empty.
+    fn count(&self, producer: u64) -> u64 {
+        let mut stomp = Stomp::connect(self.site.bus_port, None);
+        stomp.send(WORK, &[], b"end");
+        stomp.subscribe(WORK);
+        let mut there = 0;
+        loop {
+            let message = stomp.message(PATIENCE).expect("the end comes");
+            if message.body == b"end" {
+                return there;
+            }
+            assert!(
+                message.body == content(producer, there),
+                "{producer}: {there}"
+            );
+            there += 1;
+        }
+    }
+
     /// Everything in both queues, which then are empty.
     fn drain(&self) -> Vec<Found> {
         let mut stomp = Stomp::connect(self.site.bus_port, None);
@@ -158,6 +177,16 @@ struct Found {
     /// The transaction that sent it.
     unit: Option<u64>,
     body: Vec<u8>,
+}
+
+/// Sends so many numbered messages, with receipts that nobody waits for.
+fn send(stomp: &mut Stomp, producer: u64, messages: u64) {
+    for number in 0..messages {
+        let receipt = number.to_string();
+        let headers = [("destination", WORK), ("receipt", &receipt)];
+        let sent = stomp.frame("SEND", &headers, &content(producer, number));
+        sent.expect("the bus reads");
+    }
 }
 
 #[test]
@@ -204,13 +233,7 @@ fn b19_what_was_confirmed_right_before_a_kill_is_there_and_nothing_is_half_there
     for kill in 0..kills {
         let mut stomp = Stomp::connect(stage.site.bus_port, None);
         let last = random.below(MESSAGES / 2);
-        for number in 0..MESSAGES {
-            let receipt = number.to_string();
-            let headers = [("destination", WORK), ("receipt", &receipt)];
-            stomp
-                .frame("SEND", &headers, &content(kill, number))
-                .expect("the bus reads");
-        }
+        send(&mut stomp, kill, MESSAGES);
         let mut confirmed = 0;
         while confirmed <= last {
             match stomp.next(PATIENCE) {
@@ -226,19 +249,31 @@ fn b19_what_was_confirmed_right_before_a_kill_is_there_and_nothing_is_half_there
         while let Next::Frame(_) = stomp.next(PATIENCE) {
             confirmed += 1;
         }
-        let mut stomp = Stomp::connect(stage.site.bus_port, None);
-        stomp.send(WORK, &[], b"end");
-        stomp.subscribe(WORK);
-        let mut there = 0;
-        loop {
-            let message = stomp.message(PATIENCE).expect("the end comes");
-            if message.body == b"end" {
-                break;
-            }
-            assert!(message.body == content(kill, there), "kill {kill}: {there}");
-            there += 1;
-        }
+        let there = stage.count(kill);
         println!("kill {kill}: {confirmed} of {MESSAGES} confirmed, {there} there");
         assert!(there >= confirmed);
     }
+}
+
+#[test]
+fn b65_a_bus_that_stands_still_in_the_middle_of_a_group_loses_nothing() {
+    const MESSAGES: u64 = 100;
+    let mut stage = Stage::set();
+    let mut stomp = Stomp::connect(stage.site.bus_port, None);
+    send(&mut stomp, 1, MESSAGES);
+    let mut confirmed = 0;
+    while confirmed < MESSAGES {
+        match stomp.next(PATIENCE) {
+            Next::Frame(frame) => assert_eq!(frame.command, "RECEIPT"),
+            other => panic!("instead of a receipt: {other:?}"),
+        }
+        confirmed += 1;
+        if confirmed == 1 {
+            stage.bus.halt();
+            pause(Duration::from_secs(10));
+            stage.bus.go_on();
+        }
+    }
+    stage.kill();
+    assert_eq!(stage.count(1), MESSAGES);
 }
