@@ -13,7 +13,7 @@ use futures_util::future::join_all;
 use crate::{
     delay::{DelayedBroker, Seen},
     rounds::{compare, median, speed, timed},
-    site::{Inside, Outside, Site},
+    site::{Inside, Outside, Site, processor_time},
     support::{
         brokers::{ActiveMq, Broker},
         pause,
@@ -160,18 +160,4 @@ fn idle(broker: &Broker) {
         "an idle node takes {:.2} % of a core (wanted: less than 1)",
         spent.as_secs_f64() * 100.0 / since.elapsed().as_secs_f64(),
     );
-}
-
-/// What a process has had of the processors so far; in steps of 10 ms.
-fn processor_time(pid: u32) -> Duration {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("a live process");
-    let (_, fields) = stat.rsplit_once(')').expect("the name in parentheses");
-    // utime and stime, fields 14 and 15 of proc_pid_stat(5).
-    let ticks: u64 = fields
-        .split_whitespace()
-        .skip(11)
-        .take(2)
-        .map(|field| field.parse::<u64>().expect("a number"))
-        .sum();
-    Duration::from_millis(ticks * 10)
 }

@@ -13,6 +13,7 @@
 
 mod bare;
 mod broker;
+mod bus;
 mod delay;
 mod large;
 mod listing;
@@ -68,7 +69,7 @@ fn main() {
     {
         return puts::put_some(count.parse().expect("a number"));
     }
-    let all: [(&str, fn()); 7] = [
+    let all: [(&str, fn()); 8] = [
         ("xml", xml::run),
         ("puts", puts::run),
         ("large", large::run),
@@ -76,6 +77,7 @@ fn main() {
         ("listing", listing::run),
         ("recheck", recheck::run),
         ("broker", broker::run),
+        ("bus", bus::run),
     ];
     for (name, run) in all {
         if asked.is_empty() || asked.iter().any(|word| word == name) {

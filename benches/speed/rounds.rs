@@ -30,6 +30,26 @@ pub(crate) fn compare(
     (median(&mut peers), median(&mut own))
 }
 
+/// The same in so many short slices for each round, of which each side's median counts: what else the machine does
+/// comes in bursts, which meet some of them.
+pub(crate) fn compare_in_slices(
+    slices: usize,
+    mut peer: impl FnMut() -> Duration,
+    mut ours: impl FnMut() -> Duration,
+) -> (Duration, Duration) {
+    let (mut peers, mut own) = (Vec::new(), Vec::new());
+    for slice in 0..ROUNDS * slices {
+        if slice % 2 == 0 {
+            peers.push(peer());
+            own.push(ours());
+        } else {
+            own.push(ours());
+            peers.push(peer());
+        }
+    }
+    (median(&mut peers), median(&mut own))
+}
+
 pub(crate) fn median(times: &mut [Duration]) -> Duration {
     times.sort();
     times[times.len() / 2]

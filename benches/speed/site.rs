@@ -66,6 +66,11 @@ impl Site {
         }
     }
 
+    /// Where the bus of [`Site::bus_role`] speaks STOMP.
+    pub(crate) const fn bus_port(&self) -> u16 {
+        self.bus_port
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
@@ -251,6 +256,20 @@ pub(crate) fn peak_memory(pid: u32) -> u64 {
         .parse()
         .expect("a number");
     kib / 1024
+}
+
+/// What a process has had of the processors so far; in steps of 10 ms.
+pub(crate) fn processor_time(pid: u32) -> Duration {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("a live process");
+    let (_, fields) = stat.rsplit_once(')').expect("the name in parentheses");
+    // utime and stime, fields 14 and 15 of proc_pid_stat(5).
+    let ticks: u64 = fields
+        .split_whitespace()
+        .skip(11)
+        .take(2)
+        .map(|field| field.parse::<u64>().expect("a number"))
+        .sum();
+    Duration::from_millis(ticks * 10)
 }
 
 /// A client command in a process of its own; it must succeed.
