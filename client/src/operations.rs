@@ -160,7 +160,10 @@ impl Client {
     /// What [`GetAuditTrails::validate`] finds; a bus that can't be subscribed to.
     pub async fn get_audit_trails(&self, request: GetAuditTrails) -> Result<Running, ClientError> {
         request.validate(self.repository())?;
-        let terms = self.terms(&request.collection)?.only(request.contributors);
+        let terms = self.terms(&request.collection)?;
+        let terms = terms
+            .and_services(self.repository())
+            .only(request.contributors);
         let procedure = GetAuditTrailsProcedure {
             file: request.file_id.clone(),
             first: request.first,

@@ -48,10 +48,13 @@ impl Terms {
         client: &ComponentId,
         sla: Option<&str>,
     ) -> Self {
+        let services = repository.status_contributors.iter();
+        let services = services.filter(|it| named.is_none_or(|named| named.contains(it)));
+        let services: BTreeSet<ComponentId> = services.cloned().collect();
         let mut terms = Self {
             collection: None,
             asked_in: Vec::new(),
-            contributors: BTreeSet::new(),
+            contributors: services.clone(),
             timeouts: repository.timeouts_for(sla),
         };
         for collection in &repository.collections {
@@ -62,12 +65,20 @@ impl Terms {
                     .filter(|it| collection.pillars.contains(it))
                     .collect(),
             };
-            if !pillars.is_empty() {
+            // No settings say in which collections a service listens.
+            if !pillars.is_empty() || !services.is_empty() {
                 terms.asked_in.push(collection.id.clone());
                 terms.contributors.extend(pillars.into_iter().cloned());
             }
         }
         terms
+    }
+
+    /// The same with those who have an audit trail without being a pillar.
+    pub(crate) fn and_services(mut self, repository: &Repository) -> Self {
+        let services = repository.audit_contributors.iter().cloned();
+        self.contributors.extend(services);
+        self
     }
 
     /// Asks only these, if any are named.
@@ -122,6 +133,8 @@ mod tests {
 [repository]
 name = "test"
 checksum = "MD5"
+status_contributors = ["integrity", "monitor"]
+audit_contributors = ["integrity"]
 
 [bus]
 url = "embedded:"
@@ -178,15 +191,32 @@ pillars = ["west"]
         };
         let (books, dvds) = (CollectionId::from("books"), CollectionId::from("dvds"));
         let both = vec![books, dvds.clone()];
-        let everybody = "north south sums west".to_owned();
+        let everybody = "integrity monitor north south sums west".to_owned();
         assert_eq!(terms(None, "anybody"), (both.clone(), everybody));
-        let under = "north south west".to_owned();
-        assert_eq!(terms(None, "ingest-1"), (both, under));
+        let under = "integrity monitor north south west".to_owned();
+        assert_eq!(terms(None, "ingest-1"), (both.clone(), under));
+        let service = [ComponentId::from("monitor")];
+        assert_eq!(
+            terms(Some(&service), "anybody"),
+            (both, "monitor".to_owned())
+        );
         let named = [ComponentId::from("west")];
         assert_eq!(
             terms(Some(&named), "anybody"),
             (vec![dvds], "west".to_owned())
         );
+    }
+
+    #[test]
+    fn services_that_have_an_audit_trail_are_asked_beside_the_pillars() {
+        let repository = Repository::from_toml_str(SETTINGS, "repository.toml").unwrap();
+        let terms = Terms::of(&repository, &"dvds".into(), &"a".into(), None).unwrap();
+        let asked = |terms: Terms| terms.contributors.into_iter().map(String::from);
+        let all: Vec<String> = asked(terms.clone().and_services(&repository)).collect();
+        assert_eq!(all, ["integrity", "west"]);
+        let only = Some(vec!["west".into()]);
+        let some: Vec<String> = asked(terms.and_services(&repository).only(only)).collect();
+        assert_eq!(some, ["west"]);
     }
 
     #[test]

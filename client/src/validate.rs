@@ -188,12 +188,14 @@ pub(crate) fn range<T: PartialOrd + Display>(
     }
 }
 
-/// Contributors of any collection.
+/// Contributors of any collection, and services that say how they are.
 pub(crate) fn contributors(
     repository: &Repository,
     named: Option<&[ComponentId]>,
 ) -> Result<(), ClientError> {
-    let known = || repository.collections.iter().flat_map(|it| &it.pillars);
+    let services = &repository.status_contributors;
+    let pillars = || repository.collections.iter().flat_map(|it| &it.pillars);
+    let known = || pillars().chain(services);
     for contributor in named.unwrap_or_default() {
         if !known().any(|id| id == contributor) {
             return Err(ClientError::UnknownContributor {

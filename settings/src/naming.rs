@@ -10,7 +10,7 @@ use crate::{
 /// What to do about an id that can't be part of names; none if it can.
 #[must_use]
 pub fn id_problem(id: &str) -> Option<&'static str> {
-    let strange = |c: char| c.is_control() || "/\\*>?{}\"".contains(c);
+    let strange = |c: char| c.is_control() || "/\\*>,#?{}\"".contains(c);
     if id.is_empty() {
         Some("write at least one character")
     } else if id == "." || id == ".." || id.trim() != id {
@@ -18,7 +18,7 @@ pub fn id_problem(id: &str) -> Option<&'static str> {
     } else if id.len() > LONGEST_ID {
         Some("shorten it to 200 bytes")
     } else if id.contains(strange) {
-        Some("leave out / \\ * > ? { } \" and control characters")
+        Some("leave out / \\ * > , # ? { } \" and control characters")
     } else {
         None
     }

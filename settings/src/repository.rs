@@ -31,6 +31,10 @@ pub struct Repository {
     pub file_id_pattern: Option<FileIdPattern>,
     /// What requests must carry.
     pub require: Requirements,
+    /// Who tells how it is besides the pillars (`GetStatusSettings/NonPillarContributorIDs`).
+    pub status_contributors: Vec<ComponentId>,
+    /// Who has an audit trail besides the pillars (`GetAuditTrailSettings/NonPillarContributorIDs`).
+    pub audit_contributors: Vec<ComponentId>,
     /// Where the components meet.
     pub bus: BusAddress,
     /// How long clients wait, where no agreement says otherwise.

@@ -307,7 +307,7 @@ pub struct GetStatusArgs {
     #[command(flatten)]
     pub client: ClientArgs,
 
-    /// Ask this pillar (may be given several times; default: all pillars of all collections)
+    /// Ask this pillar or service (may be given several times; default: all of all collections)
     #[arg(short = 'p', long, value_name = "ID")]
     pub pillar: Vec<String>,
 }

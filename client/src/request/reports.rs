@@ -12,7 +12,8 @@ use crate::{conversation::paging::PAGE_SIZE, error::ClientError, validate};
 pub struct GetAuditTrails {
     /// The collection.
     pub collection: CollectionId,
-    /// Who to ask; none: all pillars of the collection.
+    /// Who to ask; none: all pillars of the collection, and the repository's other
+    /// [`audit_contributors`](Repository::audit_contributors).
     pub contributors: Option<Vec<ComponentId>>,
     /// Only events of this file; none: of all.
     pub file_id: Option<FileId>,
@@ -31,7 +32,8 @@ pub struct GetAuditTrails {
 /// Asks components how they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GetStatus {
-    /// Who to ask; none: all pillars of all collections.
+    /// Who to ask; none: all pillars of all collections, and the repository's other
+    /// [`status_contributors`](Repository::status_contributors).
     pub contributors: Option<Vec<ComponentId>>,
 }
 
@@ -58,11 +60,20 @@ impl GetAuditTrails {
     pub fn validate(&self, repository: &Repository) -> Result<(), ClientError> {
         validate::range("number", self.first.as_ref(), self.last.as_ref())?;
         validate::range("time", self.min_time.as_ref(), self.max_time.as_ref())?;
+        let services = &repository.audit_contributors;
+        let named = self.contributors.as_deref();
+        let pillars: Option<Vec<ComponentId>> = named.map(|it| {
+            it.iter()
+                .filter(|id| !services.contains(id))
+                .cloned()
+                .collect()
+        });
+        let pillars = pillars.filter(|pillars| !pillars.is_empty() || named == Some(&[]));
         validate::listing(
             repository,
             &self.collection,
             self.file_id.as_ref(),
-            self.contributors.as_deref(),
+            pillars.as_deref(),
         )
     }
 }

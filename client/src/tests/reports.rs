@@ -1,6 +1,6 @@
 //! Audit trails, statuses and parts of files, against stand-ins.
 
-use std::num::NonZeroU64;
+use std::{num::NonZeroU64, sync::Arc};
 
 use pillarbox_messages::FilePart;
 
@@ -9,7 +9,9 @@ use super::{
     site::{PLENTY, Site},
     stand_in::Temper,
 };
-use crate::{ComponentResult, EventKind, GetAuditTrails, GetFile, GetStatus};
+use crate::{
+    Client, ClientOptions, ComponentResult, EventKind, GetAuditTrails, GetFile, GetStatus,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn audit_trails_page_by_page() {
@@ -75,6 +77,43 @@ async fn the_pillars_of_all_collections_say_how_they_are() {
     assert!(outcome.complete, "{outcome:?}");
     assert_eq!(outcome.results.len(), 1);
     assert_eq!(west.count("GetStatusRequest"), 2);
+}
+
+/// As those of the Java system: `NonPillarContributorIDs`.
+#[tokio::test(flavor = "multi_thread")]
+async fn services_tell_how_they_are_and_what_they_did_like_pillars() {
+    let site = Site::start().await;
+    let _north = site.pillar("north", Temper::Honest).await;
+    let _south = site.pillar("south", Temper::Honest).await;
+    let service = site.pillar("west", Temper::Honest).await;
+    service.keep("a", b"1");
+    let mut repository = pillarbox_settings::Repository::clone(&site.repository);
+    repository.status_contributors = vec!["west".into()];
+    repository.audit_contributors = vec!["west".into()];
+    let options = ClientOptions {
+        repository: Arc::new(repository),
+        ..site.options("reader", PLENTY)
+    };
+    let client = Client::connect(options).unwrap();
+    for (named, answers) in [(None, 3), (Some(vec!["west".into()]), 1)] {
+        let status = GetStatus {
+            contributors: named.clone(),
+        };
+        let outcome = client.get_status(status).await.unwrap().outcome().await;
+        assert!(outcome.complete, "{outcome:?}");
+        assert_eq!(outcome.results.len(), answers);
+        let mut trails = GetAuditTrails::new("books".into());
+        trails.contributors = named;
+        let outcome = client.get_audit_trails(trails).await.unwrap();
+        let outcome = outcome.outcome().await;
+        assert!(outcome.complete, "{outcome:?}");
+        assert_eq!(outcome.results.len(), answers);
+    }
+    let nobody = GetStatus {
+        contributors: Some(vec!["east".into()]),
+    };
+    let error = client.get_status(nobody).await.unwrap_err().to_string();
+    assert!(error.contains("north, south, west"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -136,10 +136,12 @@ impl Site {
             SystemClock::shared(),
             AlarmLevel::default(),
         );
-        let collections = self.repository.collections.iter();
-        let served: Vec<_> = collections
-            .filter(|it| it.pillars.contains(&id.into()))
-            .collect();
+        let all = || self.repository.collections.iter();
+        let mut served: Vec<_> = all().filter(|it| it.pillars.contains(&id.into())).collect();
+        if served.is_empty() {
+            // Who is no pillar is a service, and listens to all.
+            served.extend(all());
+        }
         for collection in &served {
             options.addresses.insert(collection.id.clone(), at.clone());
         }

@@ -15,7 +15,7 @@ use crate::{
     embedded::{Broker, client::Client as EmbeddedClient},
     error::BusError,
     handle::delivery::{AckHandle, Arrival},
-    stomp::{StompOptions, client::Client as StompClient},
+    stomp::{StompOptions, client::Client as StompClient, destination::check_destination},
 };
 
 /// A connection to the bus. Clones share it.
@@ -199,6 +199,8 @@ impl Bus {
 pub(crate) type Subscribed = (u64, mpsc::Receiver<Arrival>);
 
 fn check(request: &SubscribeRequest) -> Result<(), BusError> {
+    // ActiveMQ would take a name with a comma for two.
+    check_destination(&request.destination)?;
     if request.prefetch == 0 {
         return Err(BusError::invalid(
             "a subscription needs a prefetch of at least 1",

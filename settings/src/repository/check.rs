@@ -3,7 +3,7 @@
 mod collections;
 mod names;
 
-use pillarbox_messages::{ChecksumType, Destination, file_id::FileIdPattern};
+use pillarbox_messages::{ChecksumType, ComponentId, Destination, file_id::FileIdPattern};
 
 use super::{
     Repository, Requirements, Timeouts,
@@ -43,6 +43,16 @@ fn build(raw: &RawRepository, checker: &mut Checker<'_>) -> Option<Repository> {
     let pattern_text = general.file_id_pattern.as_deref();
     let file_id_pattern = pattern_text.map(|pattern| file_id_pattern(pattern, checker));
     let require = requirements(general.require.as_deref().unwrap_or_default(), checker);
+    let status_contributors = contributors(
+        "repository.status_contributors",
+        &general.status_contributors,
+        checker,
+    );
+    let audit_contributors = contributors(
+        "repository.audit_contributors",
+        &general.audit_contributors,
+        checker,
+    );
     let bus_url = checker.require("bus.url", raw.bus.url.as_ref(), URL_EXAMPLE);
     let bus = bus_url.map(|Text(url)| checker.bus_address("bus.url", url));
     let exchange_url = raw.exchange.url.as_deref().map(offer_base);
@@ -59,6 +69,8 @@ fn build(raw: &RawRepository, checker: &mut Checker<'_>) -> Option<Repository> {
             Some(compiled) => Some(compiled?),
         },
         require,
+        status_contributors,
+        audit_contributors,
         bus: bus?,
         timeouts,
         exchange_url,
@@ -67,6 +79,17 @@ fn build(raw: &RawRepository, checker: &mut Checker<'_>) -> Option<Repository> {
         naming,
         templates,
     })
+}
+
+/// Who is asked besides the pillars.
+fn contributors(path: &str, ids: &[String], checker: &mut Checker<'_>) -> Vec<ComponentId> {
+    checker.once(path, "contributor", ids);
+    for (at, id) in ids.iter().enumerate() {
+        checker.id(&format!("{path}.{at}"), "contributor", id);
+    }
+    ids.iter()
+        .map(|id| ComponentId::from(id.as_str()))
+        .collect()
 }
 
 fn default_checksum(text: Option<&str>, checker: &mut Checker<'_>) -> Option<ChecksumType> {

@@ -29,6 +29,8 @@ pub(crate) struct RawGeneral {
     pub(crate) checksum: Option<String>,
     pub(crate) file_id_pattern: Option<String>,
     pub(crate) require: Option<Vec<OneOf<Requirement>>>,
+    pub(crate) status_contributors: Vec<String>,
+    pub(crate) audit_contributors: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

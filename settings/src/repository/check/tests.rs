@@ -109,6 +109,11 @@ fn everything_set_is_read() {
             .is_some_and(|pattern| pattern.matches("ab_1"))
     );
     assert!(!repository.require.checksum_for_destructive);
+    assert_eq!(
+        repository.status_contributors,
+        ["monitor", "integrity"].map(ComponentId::from)
+    );
+    assert_eq!(repository.audit_contributors, ["integrity"]);
     assert!(matches!(&repository.bus.url, BusUrl::Failover { urls, .. } if urls.len() == 2));
     assert_eq!(repository.exchange_url.as_deref(), Some("http://x:8181/"));
     assert_eq!(repository.timeouts.operation.as_secs(), 9000);

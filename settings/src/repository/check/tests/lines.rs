@@ -1,9 +1,10 @@
 [
 (r#"name = "R""#, r#"nam = "R""#, "repository.toml:2: unknown key `repository.nam`; did you mean `name`?"),
-(r#"name = "R""#, "nam = \"R\"\nzzz = 1", "repository.toml:2: unknown key `repository.nam`; did you mean `name`?\nrepository.toml:3: unknown key `repository.zzz`; use `name`, `checksum`, `file_id_pattern`, `require`"),
+(r#"name = "R""#, "nam = \"R\"\nzzz = 1", "repository.toml:2: unknown key `repository.nam`; did you mean `name`?\nrepository.toml:3: unknown key `repository.zzz`; use `name`, `checksum`, `file_id_pattern`, `require`, `status_contributors`, `audit_contributors`"),
 (r#"name = "R""#, "name = 3", "repository.toml:2: `repository.name`: invalid type: integer `3`, expected a string; put it in quotes"),
 (r#"name = "R""#, "name = ", "repository.toml:2: string values must be quoted, expected literal string; correct the TOML"),
 (r#"name = "R""#, "", r#"repository.toml:1: `repository.name` is missing; add name = "My archive" under [repository]"#),
+(r#""R""#, "\"R\"\nstatus_contributors = [\"a\", \"a\"]\naudit_contributors = [\"a,b\"]", "repository.toml:3: the contributor `a` is named twice; name it once\nrepository.toml:4: the contributor id `a,b` can't be used in names; leave out / \\ * > , # ? { } \" and control characters"),
 ("[repository]", "[repositry]", "repository.toml:1: unknown key `repositry`; did you mean `repository`?"),
 ("#sla", "pilars = []", "repository.toml:14: unknown key `collections.slas.pilars`; did you mean `pillars`?"),
 ("#sla", "[collections.slas.destinations]\npillar = \"queue://x\"", "repository.toml:15: unknown key `collections.slas.destinations.pillar`; use `client`, `alarms`"),
