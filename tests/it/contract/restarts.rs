@@ -54,6 +54,25 @@ pub(super) async fn clients_come_back(site: Site) -> Kept {
     take(&mut news, &["4"]).await
 }
 
+/// The same without anything that was there before: the subscriptions are made again, and what is sent while the broker
+/// is away arrives.
+pub(super) async fn clients_listen_again(site: Site) -> Kept {
+    let mut site = site.of_its_own().await?;
+    let bus = site.connect("a").await?;
+    let mut work = bus.subscribe(listen(site.queue("work"), 2)).await?;
+    let mut news = bus.subscribe(listen(site.topic("news"), 10)).await?;
+    site.kill().await?;
+    let sending = {
+        let (bus, queue) = (bus.clone(), site.queue("work"));
+        tokio::spawn(async move { send_all(&bus, &queue, ["1"]).await })
+    };
+    site.restart().await?;
+    take(&mut work, &["1"]).await?;
+    sending.await.map_err(|error| error.to_string())??;
+    bus.publish(Outgoing::new(site.topic("news"), "2")).await?;
+    take(&mut news, &["2"]).await
+}
+
 /// What was acknowledged before the broker was killed does not come again.
 pub(super) async fn acknowledged_stays_gone(site: Site) -> Kept {
     let mut site = site.of_its_own().await?;
