@@ -138,8 +138,8 @@ fn read(
     options: ReadOptions,
     given: Properties<'_>,
 ) -> Result<(Message, Verified), RejectionReason> {
-    let bytes = incoming.body.len();
-    if bytes > MAX_MESSAGE_BYTES {
+    let bytes = incoming.left_out.unwrap_or(incoming.body.len());
+    if bytes > MAX_MESSAGE_BYTES || incoming.left_out.is_some() {
         return Err(RejectionReason::TooLarge {
             bytes,
             limit: MAX_MESSAGE_BYTES,

@@ -151,6 +151,45 @@ fn alarms_wait_for_the_service_also_when_the_broker_restarts() {
     alarms.wait_for_success();
 }
 
+/// Nobody acknowledges for the service what it does not take in, and the broker would deliver it first again for ever.
+#[test]
+fn what_is_too_large_for_the_alarm_service_holds_up_no_alarm() {
+    let broker = ActiveMq::shared();
+    let site = Joined::new(broker, Scheme::Reference);
+    let mut alarms = site.start("alarms");
+    let _node = site.start("node");
+    let file = site.file("a.txt", b"content\n");
+    succeed(&site.run("put-file", ["-f".into(), file.into_os_string()]));
+    let topic = format!("/topic/{}.alarms", site.name("base"));
+    let mut stranger = Stomp::connect(broker.port(), None);
+    let large = vec![b'x'; (16 << 20) + 1];
+    stranger.send(
+        &topic,
+        &[("persistent", "true"), ("amq-msg-type", "text")],
+        &large,
+    );
+    let names: Vec<String> = (0..300).map(|number| format!("property{number}")).collect();
+    let many: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "1")).collect();
+    stranger.send(&topic, &many, b"with many properties");
+    stranger.send(
+        &topic,
+        &[("a\\q", "name that can't be decoded")],
+        b"with a name",
+    );
+    refused_delete(&site, "north");
+    until("the alarm is there", || {
+        site.alarms().contains(&site.name("north"))
+    });
+    let listed = site.alarms();
+    assert!(listed.contains("16777217 bytes"), "{listed}");
+    let unreadable = listed
+        .lines()
+        .filter(|line| line.contains("INVALID_MESSAGE"));
+    assert_eq!(unreadable.count(), 3, "{listed}");
+    alarms.terminate();
+    alarms.wait_for_success();
+}
+
 fn refused_delete(site: &Joined, pillar: &str) {
     let pillar = site.name(pillar);
     let delete = [

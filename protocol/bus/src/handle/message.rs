@@ -141,6 +141,8 @@ pub struct Incoming {
     pub properties: Vec<(String, String)>,
     /// The body.
     pub body: Bytes,
+    /// How many bytes the body had, if it was too long to be taken in; it is empty then.
+    pub left_out: Option<usize>,
     /// The correlation id.
     pub correlation_id: Option<String>,
     /// Where answers go, as the transport says it; [`crate::spelling::from_stomp`] makes a destination of it.

@@ -1,9 +1,11 @@
 //! The frame codec that client and server share: STOMP 1.2 bytes to frames and back.
 //!
 //! The decoder takes the stream in any pieces, remembers how far it has looked, and refuses what exceeds its
-//! limits while reading, before anything is allocated for it.
+//! limits while reading, before anything is allocated for it. Where it reads what others have sent through a broker
+//! that allows more, it leaves that out instead: [`StompCodec::forgiving`].
 
 mod error;
+mod head;
 #[cfg(test)]
 mod tests;
 
@@ -13,7 +15,8 @@ use bytes::{Buf, Bytes, BytesMut};
 use memchr::memchr;
 
 pub use self::error::FrameError;
-use super::frame::{CONTENT_LENGTH, Frame, FrameWriter, StompCommand};
+use self::head::{Head, printable};
+use super::frame::{Frame, FrameWriter, StompCommand};
 
 /// How large a frame may be. All sizes in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +63,8 @@ impl Default for FrameLimits {
 #[derive(Debug)]
 pub struct StompCodec {
     limits: FrameLimits,
+    /// Whether what is too much is left out, rather than the end of the stream.
+    forgiving: bool,
     state: State,
     /// How many bytes at the front of the buffer are known to hold no end of line or body.
     scanned: usize,
@@ -72,15 +77,16 @@ enum State {
     Idle,
     Head(Head),
     Body(Head),
+    /// In a body that is not kept.
+    LeftOut(Head, LeftOut),
 }
 
-#[derive(Debug)]
-struct Head {
-    command: StompCommand,
-    headers: Vec<(String, String)>,
-    content_length: Option<usize>,
-    lines: usize,
-    bytes: usize,
+/// How much of a body has been passed over.
+#[derive(Clone, Copy, Debug)]
+struct LeftOut {
+    passed: usize,
+    /// From its announced length; without one the body ends at the first NUL.
+    left: Option<usize>,
 }
 
 impl StompCodec {
@@ -89,8 +95,22 @@ impl StompCodec {
     pub fn new(limits: FrameLimits) -> Self {
         Self {
             limits,
+            forgiving: false,
             state: State::Idle,
             scanned: 0,
+        }
+    }
+
+    /// A codec for what a broker delivers. A body above the limit is passed over, and the frame says so
+    /// ([`Frame::left_out`]). Of too many or too long headers those are kept that a message can't do without; one that
+    /// can't be decoded is taken as it is, or left out.
+    ///
+    /// A broker of others allows more than these limits, and would deliver again and again what ends the connection.
+    #[must_use]
+    pub fn forgiving(limits: FrameLimits) -> Self {
+        Self {
+            forgiving: true,
+            ..Self::new(limits)
         }
     }
 
@@ -124,22 +144,28 @@ impl StompCodec {
                         return Ok(None);
                     }
                 }
-                State::Body(head) => match self.body(&head, src)? {
-                    Some(body) => {
-                        let Head {
-                            command, headers, ..
-                        } = head;
-                        return Ok(Some(Frame {
-                            command,
-                            headers,
-                            body,
-                        }));
-                    }
-                    None => {
+                State::Body(head) => match self.body(&head, src) {
+                    Ok(Some(body)) => return Ok(Some(head.into_frame(body, None))),
+                    Ok(None) => {
                         self.state = State::Body(head);
                         return Ok(None);
                     }
+                    Err(FrameError::BodyTooLarge { .. }) if self.forgiving => {
+                        let left_out = LeftOut {
+                            passed: 0,
+                            left: head.content_length,
+                        };
+                        self.state = State::LeftOut(head, left_out);
+                    }
+                    Err(error) => return Err(error),
                 },
+                State::LeftOut(head, mut left_out) => {
+                    let Some(bytes) = self.pass_over(&mut left_out, src)? else {
+                        self.state = State::LeftOut(head, left_out);
+                        return Ok(None);
+                    };
+                    return Ok(Some(head.into_frame(Bytes::new(), Some(bytes))));
+                }
             }
         }
     }
@@ -193,33 +219,25 @@ impl StompCodec {
             let command = StompCommand::from_line(line)
                 .ok_or_else(|| FrameError::UnknownCommand(printable(line)))?;
             src.advance(length + 1);
-            return Ok(Some(Head {
-                command,
-                headers: Vec::new(),
-                content_length: None,
-                lines: 0,
-                bytes: 0,
-            }));
+            return Ok(Some(Head::new(command)));
         }
     }
 
     /// Reads header lines; true at the empty line after them.
     fn headers(&mut self, head: &mut Head, src: &mut BytesMut) -> Result<bool, FrameError> {
-        let limits = self.limits;
         loop {
-            let left = limits.head.saturating_sub(head.bytes);
-            let limit = limits.header_line.min(left);
-            let length = self.line(src, limit).map_err(|_| {
-                if left < limits.header_line {
-                    FrameError::HeadTooLarge { limit: limits.head }
-                } else {
-                    FrameError::HeaderTooLong {
-                        limit: limits.header_line,
-                    }
-                }
-            })?;
-            let Some(length) = length else {
+            if head.in_long_line && !self.pass_over_line(head, src) {
                 return Ok(false);
+            }
+            let limit = self.line_limit(head);
+            let length = match self.line(src, limit) {
+                Ok(Some(length)) => length,
+                Ok(None) => return Ok(false),
+                Err(TooLong) if self.forgiving => {
+                    head.in_long_line = true;
+                    continue;
+                }
+                Err(TooLong) => return Err(self.too_long(limit)),
             };
             let line = without_cr(src, length);
             if line.is_empty() {
@@ -227,19 +245,93 @@ impl StompCodec {
                 return Ok(true);
             }
             head.lines += 1;
-            if head.lines > limits.headers {
-                return Err(FrameError::TooManyHeaders {
-                    limit: limits.headers,
-                });
+            let all = self.limits.headers;
+            let full = head.lines > all || head.bytes + length >= self.limits.head;
+            if head.lines > all && !self.forgiving {
+                return Err(FrameError::TooManyHeaders { limit: all });
             }
             head.bytes += length + 1;
-            head.add(line, limits.body)?;
+            if self.forgiving {
+                head.add_forgiving(line, full)?;
+            } else {
+                head.add(line, self.limits.body)?;
+            }
             src.advance(length + 1);
+        }
+    }
+
+    /// How long the next header line may be.
+    fn line_limit(&self, head: &Head) -> usize {
+        let FrameLimits {
+            header_line,
+            head: all,
+            ..
+        } = self.limits;
+        if self.forgiving {
+            header_line
+        } else {
+            header_line.min(all.saturating_sub(head.bytes))
+        }
+    }
+
+    const fn too_long(&self, limit: usize) -> FrameError {
+        if limit < self.limits.header_line {
+            FrameError::HeadTooLarge {
+                limit: self.limits.head,
+            }
+        } else {
+            FrameError::HeaderTooLong {
+                limit: self.limits.header_line,
+            }
+        }
+    }
+
+    /// Passes over the rest of a line that is too long; false if its end is not there yet.
+    fn pass_over_line(&mut self, head: &mut Head, src: &mut BytesMut) -> bool {
+        self.scanned = 0;
+        let end = memchr(b'\n', src);
+        src.advance(end.map_or(src.len(), |at| at + 1));
+        head.in_long_line = end.is_none();
+        end.is_some()
+    }
+
+    /// Passes over what is there of a body; its length, once its end is there.
+    fn pass_over(
+        &mut self,
+        left_out: &mut LeftOut,
+        src: &mut BytesMut,
+    ) -> Result<Option<usize>, FrameError> {
+        self.scanned = 0;
+        let Some(left) = &mut left_out.left else {
+            let end = memchr(0, src);
+            let passed = end.unwrap_or(src.len());
+            left_out.passed = left_out.passed.saturating_add(passed);
+            src.advance(passed + usize::from(end.is_some()));
+            return Ok(end.map(|_| left_out.passed));
+        };
+        let passed = src.len().min(*left);
+        src.advance(passed);
+        *left -= passed;
+        left_out.passed = left_out.passed.saturating_add(passed);
+        match src.first() {
+            Some(0) if *left == 0 => {
+                src.advance(1);
+                Ok(Some(left_out.passed))
+            }
+            Some(_) if *left == 0 => Err(FrameError::WrongContentLength {
+                length: left_out.passed,
+            }),
+            _ => Ok(None),
         }
     }
 
     fn body(&mut self, head: &Head, src: &mut BytesMut) -> Result<Option<Bytes>, FrameError> {
         let length = match head.content_length {
+            Some(length) if length > self.limits.body => {
+                return Err(FrameError::BodyTooLarge {
+                    limit: self.limits.body,
+                });
+            }
             Some(length) => {
                 let Some(end) = src.get(length) else {
                     return Ok(None);
@@ -283,86 +375,11 @@ impl Default for StompCodec {
     }
 }
 
-impl Head {
-    /// Takes in one header line. The first of several equal names wins.
-    fn add(&mut self, line: &[u8], max_body: usize) -> Result<(), FrameError> {
-        let colon = memchr(b':', line).filter(|at| *at > 0);
-        let (name, value) = colon
-            .and_then(|at| line.split_at_checked(at))
-            .and_then(|(name, value)| Some((name, value.split_first()?.1)))
-            .ok_or_else(|| FrameError::MalformedHeader(printable(line)))?;
-        if memchr(0, line).is_some() {
-            return Err(FrameError::NulInHeader);
-        }
-        let escapes = self.command.escapes();
-        let name = text(name, escapes, line)?;
-        if name == CONTENT_LENGTH {
-            if self.content_length.is_none() {
-                self.content_length = Some(self.length(value, max_body)?);
-            }
-            return Ok(());
-        }
-        let value = text(value, escapes, line)?;
-        if !self.headers.iter().any(|(known, _)| *known == name) {
-            self.headers.push((name, value));
-        }
-        Ok(())
-    }
-
-    fn length(&self, digits: &[u8], limit: usize) -> Result<usize, FrameError> {
-        if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
-            return Err(FrameError::BadContentLength(printable(digits)));
-        }
-        // A number too large for usize is too large for any limit as well.
-        let length = str::from_utf8(digits)
-            .ok()
-            .and_then(|digits| digits.parse().ok());
-        match length.unwrap_or(usize::MAX) {
-            0 => Ok(0),
-            _ if !self.command.has_body() => Err(FrameError::BodyNotAllowed(self.command)),
-            length if length > limit => Err(FrameError::BodyTooLarge { limit }),
-            length => Ok(length),
-        }
-    }
-}
-
 struct TooLong;
 
 fn without_cr(src: &[u8], length: usize) -> &[u8] {
     let line = src.get(..length).unwrap_or_default();
     line.strip_suffix(b"\r").unwrap_or(line)
-}
-
-/// The text of a header's name or value. An unescaped colon is let pass.
-fn text(raw: &[u8], escapes: bool, line: &[u8]) -> Result<String, FrameError> {
-    if !escapes || memchr(b'\\', raw).is_none() {
-        return String::from_utf8(raw.to_vec()).map_err(|_| FrameError::NotUtf8);
-    }
-    let mut decoded = Vec::with_capacity(raw.len());
-    let mut bytes = raw.iter();
-    while let Some(byte) = bytes.next() {
-        decoded.push(match byte {
-            b'\\' => match bytes.next() {
-                Some(b'r') => b'\r',
-                Some(b'n') => b'\n',
-                Some(b'c') => b':',
-                Some(b'\\') => b'\\',
-                _ => return Err(FrameError::BadEscape(printable(line))),
-            },
-            other => *other,
-        });
-    }
-    String::from_utf8(decoded).map_err(|_| FrameError::NotUtf8)
-}
-
-/// The start of a peer's bytes, fit for a message to people.
-fn printable(bytes: &[u8]) -> String {
-    const SHOWN: usize = 64;
-    bytes
-        .get(..SHOWN)
-        .unwrap_or(bytes)
-        .escape_ascii()
-        .to_string()
 }
 
 fn check_writable(command: StompCommand, name: &str, value: &str) -> Result<(), FrameError> {

@@ -118,6 +118,9 @@ pub struct Frame {
     pub headers: Vec<(String, String)>,
     /// The body; empty except in `SEND`, `MESSAGE` and `ERROR`.
     pub body: Bytes,
+    /// How many bytes the body had, if it was too long to be taken in and is left out; see
+    /// [`StompCodec::forgiving`](super::codec::StompCodec::forgiving). Never written.
+    pub left_out: Option<usize>,
 }
 
 impl Frame {
@@ -128,6 +131,7 @@ impl Frame {
             command,
             headers: Vec::new(),
             body: Bytes::new(),
+            left_out: None,
         }
     }
 

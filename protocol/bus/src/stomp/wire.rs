@@ -98,13 +98,13 @@ pub(crate) struct Wire<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite> Wire<S> {
-    pub(crate) fn new(stream: S, limits: FrameLimits, stalls: StallLimits) -> Self {
+    pub(crate) fn new(stream: S, codec: StompCodec, stalls: StallLimits) -> Self {
         let (reader, writer) = tokio::io::split(stream);
         let now = Instant::now();
         Self {
             reader,
             writer,
-            codec: StompCodec::new(limits),
+            codec,
             input: BytesMut::new(),
             output: BytesMut::new(),
             stalls,

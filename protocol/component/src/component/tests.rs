@@ -273,6 +273,7 @@ async fn a_refusal_whose_sender_cannot_be_reached_still_raises_its_alarm() {
         destination: sent.destination,
         properties: sent.properties,
         body: sent.body,
+        left_out: None,
         correlation_id: None,
         reply_to: None,
         persistent: false,

@@ -38,6 +38,7 @@ fn incoming(text: impl Into<Vec<u8>>, given: &[(&str, &str)]) -> Incoming {
             .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
             .collect(),
         body: Bytes::from(text.into()),
+        left_out: None,
         correlation_id: None,
         reply_to: Some("/topic/client".to_owned()),
         persistent: false,

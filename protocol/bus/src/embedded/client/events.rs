@@ -150,6 +150,7 @@ fn incoming(
         destination: message.destination.clone(),
         properties,
         body: message.body.clone(),
+        left_out: None,
         correlation_id: message.correlation_id.clone(),
         reply_to: message.reply_to.clone(),
         persistent: message.persistent,

@@ -42,6 +42,7 @@ pub(super) fn message(
         backout_count: count("q-backout-count").unwrap_or(0),
         properties: properties(frame.headers),
         body: frame.body,
+        left_out: frame.left_out,
     };
     (incoming, ack)
 }

@@ -106,7 +106,7 @@ fn new_wire(stream: TcpStream, options: &StompOptions) -> Wire<PromptStream> {
         body: 64 << 10,
         ..options.limits
     };
-    Wire::new(PromptStream(stream), limits, stalls)
+    Wire::new(PromptStream(stream), StompCodec::forgiving(limits), stalls)
 }
 
 fn connect_frame(

@@ -1,3 +1,5 @@
+mod forgiving;
+
 use proptest::{collection::vec, prelude::*};
 
 use super::*;

@@ -18,7 +18,7 @@ use crate::{
     embedded::connection::{Command, CommandSender, Event, EventReceiver},
     error::BusError,
     stomp::{
-        codec::FrameLimits,
+        codec::{FrameLimits, StompCodec},
         frame::{Frame, FrameWriter, StompCommand},
         heart_beat::HeartBeat,
         wire::{HIGH_WATER, StallLimits, Wire, WireError},
@@ -56,7 +56,11 @@ where
         read: limits.read_stall,
         write: limits.write_stall,
     };
-    let mut wire = Wire::new(stream, FrameLimits::before_connect(), stalls);
+    let mut wire = Wire::new(
+        stream,
+        StompCodec::new(FrameLimits::before_connect()),
+        stalls,
+    );
     wire.set_deadline(Some(Instant::now() + limits.connect_deadline));
     let end = match open(&mut wire, context).await {
         Ok((client, session, commands, events)) => {

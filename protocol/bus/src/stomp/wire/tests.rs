@@ -8,7 +8,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 fn pair(stalls: StallLimits) -> (Wire<DuplexStream>, DuplexStream) {
     let (ours, theirs) = duplex(64);
-    (Wire::new(ours, FrameLimits::default(), stalls), theirs)
+    (Wire::new(ours, StompCodec::default(), stalls), theirs)
 }
 
 const PATIENT: StallLimits = StallLimits {
@@ -129,7 +129,7 @@ async fn what_came_while_this_side_stood_still_is_heard() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut peer = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (stream, _) = listener.accept().await.unwrap();
-    let mut wire = Wire::new(stream, FrameLimits::default(), PATIENT);
+    let mut wire = Wire::new(stream, StompCodec::default(), PATIENT);
     let silence = Duration::from_millis(100);
     let beats = Beats {
         send: None,
@@ -193,7 +193,7 @@ async fn stalls_and_deadlines() {
 #[tokio::test]
 async fn the_room_that_a_large_frame_took_is_given_back() {
     let (ours, mut peer) = duplex(64 << 10);
-    let mut wire = Wire::new(ours, FrameLimits::default(), PATIENT);
+    let mut wire = Wire::new(ours, StompCodec::default(), PATIENT);
     let body = vec![b'x'; 8 * KEPT_BUFFER];
     FrameWriter::new(&mut wire.output, StompCommand::Send).finish(&body);
     let sent = wire.output.to_vec();
