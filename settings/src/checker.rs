@@ -38,6 +38,10 @@ impl<'a> Checker<'a> {
         });
     }
 
+    pub(crate) const fn has_problems(&self) -> bool {
+        !self.problems.is_empty()
+    }
+
     /// Notes that the value at this path is wrong, unless something is already wrong in its line.
     pub(crate) fn first_problem(&mut self, path: &str, cause: String, next_step: &str) {
         let origin = self.lines.origin(path);

@@ -1,6 +1,9 @@
 //! The names of destinations and of durable subscriptions.
 
-use pillarbox_messages::{CollectionId, ComponentId, Destination, DestinationKind};
+use pillarbox_messages::{
+    CollectionId, ComponentId, Destination, DestinationKind,
+    destination::{MAX_NAME, fault_of_name},
+};
 
 use crate::{
     repository::{Collection, Repository, Sla},
@@ -27,21 +30,23 @@ pub fn id_problem(id: &str) -> Option<&'static str> {
 /// The longest id, in bytes.
 const LONGEST_ID: usize = 200;
 
-/// The longest name of a destination that a bus takes, in bytes.
-const LONGEST_NAME: usize = 255;
-
-/// What is wrong with the length of the name that somebody's destination would have, if anything.
-pub(crate) fn length_problem(destination: &Destination, whose: &str) -> Option<String> {
-    let length = destination.name().len();
-    (length > LONGEST_NAME).then(|| {
-        format!(
-            "the destination of {whose} would have a name of {length} bytes, of which a bus takes {LONGEST_NAME}"
-        )
-    })
+/// What is wrong with the name that somebody's destination would have, if anything, and what to do about it.
+pub(crate) fn name_problem(
+    destination: &Destination,
+    whose: &str,
+) -> Option<(String, &'static str)> {
+    let name = destination.name();
+    let length = name.len();
+    if length > MAX_NAME {
+        let cause = format!(
+            "the destination of {whose} would have a name of {length} bytes, of which a bus takes {MAX_NAME}"
+        );
+        return Some((cause, "shorten an id, or a template in `destinations`"));
+    }
+    let fault = fault_of_name(name)?;
+    let cause = format!("the destination of {whose} would be called `{name}`, which {fault}");
+    Some((cause, "change an id, or what is under `destinations`"))
 }
-
-/// What to do about names that don't fit.
-pub(crate) const SHORTEN: &str = "shorten an id, or a template in `destinations`";
 
 /// Where destination names come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -266,9 +271,8 @@ impl Repository {
             let of_slas = of_slas.map(|sla| names.client(client, Some(&sla.id)));
             let shown: String = client.as_str().chars().take(40).collect();
             let whose = format!("the client `{shown}` in `{}`", collection.id);
-            let problem = |it| length_problem(&it, &whose);
-            let cause = std::iter::once(general).chain(of_slas).find_map(problem);
-            cause.map(|cause| (cause, SHORTEN))
+            let problem = |it| name_problem(&it, &whose);
+            std::iter::once(general).chain(of_slas).find_map(problem)
         })
     }
 

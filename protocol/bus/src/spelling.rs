@@ -2,6 +2,7 @@
 //! `/remote-temp-queue/id` for somebody else's temporary queue. Also understood: `queue://name` and its
 //! siblings, and a bare name, which is a topic.
 
+pub use pillarbox_messages::destination::fault_of_name;
 use pillarbox_messages::{Destination, DestinationKind};
 
 const PREFIXES: [(&str, DestinationKind); 4] = [
@@ -35,25 +36,6 @@ pub fn to_stomp(destination: &Destination) -> String {
         DestinationKind::TemporaryQueue => "/remote-temp-queue/",
     };
     format!("{prefix}{}", destination.name())
-}
-
-/// The longest name of a destination, in bytes.
-const MAX_NAME: usize = 255;
-
-/// What is wrong with a destination's name, if anything. Names are 1 to 255 bytes of printable text; refused is
-/// what some bus would read as a pattern, a list or a path, and what a person would not see.
-#[must_use]
-pub fn fault_of_name(name: &str) -> Option<&'static str> {
-    let bad_char = |c: char| c.is_control() || matches!(c, ',' | '*' | '>' | '#' | '/');
-    if name.is_empty() || name.len() > MAX_NAME {
-        Some("has not 1 to 255 bytes")
-    } else if name.contains(bad_char) {
-        Some("contains one of , * > # / or a control character")
-    } else if name.starts_with([' ', '.']) || name.ends_with([' ', '.']) {
-        Some("starts or ends with a space or a dot")
-    } else {
-        None
-    }
 }
 
 /// Whether a temporary queue's name is one that others use: `<boot>.<connection>.<name>`, as the queue manager

@@ -28,6 +28,25 @@ impl DestinationKind {
     }
 }
 
+/// The longest name of a destination that a bus takes, in bytes.
+pub const MAX_NAME: usize = 255;
+
+/// What is wrong with a destination's name, if anything. Names are 1 to 255 bytes of printable text; refused is
+/// what some bus would read as a pattern, a list or a path, and what a person would not see.
+#[must_use]
+pub fn fault_of_name(name: &str) -> Option<&'static str> {
+    let bad_char = |c: char| c.is_control() || matches!(c, ',' | '*' | '>' | '#' | '/');
+    if name.is_empty() || name.len() > MAX_NAME {
+        Some("has not 1 to 255 bytes")
+    } else if name.contains(bad_char) {
+        Some("contains one of , * > # / or a control character")
+    } else if name.starts_with([' ', '.']) || name.ends_with([' ', '.']) {
+        Some("starts or ends with a space or a dot")
+    } else {
+        None
+    }
+}
+
 /// A destination as the schema elements `Destination` and `ReplyTo` spell it: `topic://name`, `queue://name`,
 /// `temporary-queue://name`, or a bare name, which is a topic.
 ///

@@ -77,8 +77,8 @@ pub(super) const RESTRICTIONS: &[Restriction] = &[
         bus: Kind::RabbitMq,
         contract: "restarts::acknowledged_stays_gone",
         breaks: Breaks::Sometimes,
-        found: &["the next message: \"1\"", "the next message: \"2\""],
-        reason: "it confirms an acknowledgement before that is on the disk",
+        found: &["the next message: ", "no message comes"],
+        reason: "it confirms an acknowledgement, and a persistent message, before that is on the disk",
     },
     Restriction {
         bus: Kind::RabbitMq,

@@ -4,7 +4,7 @@ use pillarbox_messages::Destination;
 
 use crate::{
     checker::Checker,
-    naming::{Naming, SHORTEN, length_problem},
+    naming::{Naming, name_problem},
     repository::Repository,
     template::{Pattern, Role},
 };
@@ -37,9 +37,11 @@ struct Clients<'a> {
 /// Refuses ids and templates that give one name to two, or a name that no bus takes.
 pub(super) fn unambiguous(repository: &Repository, checker: &mut Checker<'_>) {
     let holders = holders(repository);
-    for holder in &holders {
-        if let Some(cause) = length_problem(&holder.destination, &holder.text) {
-            checker.first_problem(&holder.path, cause, SHORTEN);
+    // An id that can't be in names has been told of.
+    let told = checker.has_problems();
+    for holder in holders.iter().filter(|_| !told) {
+        if let Some((cause, next_step)) = name_problem(&holder.destination, &holder.text) {
+            checker.first_problem(&holder.path, cause, next_step);
         }
     }
     for (at, holder) in holders.iter().enumerate() {

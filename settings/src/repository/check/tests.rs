@@ -412,6 +412,19 @@ fn names_that_no_bus_takes_are_refused() {
     assert_eq!(said(&ids[1..]), "fine", "206 bytes");
 }
 
+/// ActiveMQ would take it for two names.
+#[test]
+fn a_name_that_no_bus_takes_for_one_is_told_of() {
+    let reference =
+        "\nscheme = \"reference\"\nbase = \"topic://q,r\"\nalarm_destination = \"topic://a\"\n";
+    let text = GOOD.replacen("#\n", reference, 1);
+    let error = load(&text).unwrap_err().to_string();
+    assert!(
+        error.contains("would be called `q,r`, which contains one of , * > # / or a control character; change an id"),
+        "{error}"
+    );
+}
+
 #[test]
 fn a_client_whose_name_no_bus_takes_is_told_of() {
     let problem = |collection: usize, client: usize| {
