@@ -12,9 +12,11 @@ mod draft;
 mod lanes;
 pub(crate) mod message;
 mod position;
+mod pull;
 pub(crate) mod queue;
 pub(crate) mod rank;
 mod restore;
+pub(crate) mod selector;
 mod send;
 mod session;
 mod subscribe;
@@ -26,6 +28,7 @@ pub(crate) mod unit;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+pub use self::pull::Browsed;
 use self::{
     directory::Directory,
     draft::Draft,
@@ -176,6 +179,8 @@ pub(crate) struct Core {
     expiry: BTreeSet<(i64, QueueId, MessageId)>,
     /// When scheduled messages become ready.
     due: BTreeSet<(i64, QueueId, MessageId)>,
+    /// When those have waited long enough who wait for one message.
+    waits: BTreeSet<(i64, ConnectionId, u64)>,
     /// When transactions time out.
     timeouts: BTreeSet<(i64, ConnectionId, u64)>,
     /// The sizes of all messages in lasting and passing queues.
@@ -209,6 +214,7 @@ impl Core {
             sessions: BTreeMap::new(),
             expiry: BTreeSet::new(),
             due: BTreeSet::new(),
+            waits: BTreeSet::new(),
             timeouts: BTreeSet::new(),
             held_bytes: 0,
             plain_bytes: 0,
@@ -262,7 +268,8 @@ impl Core {
         let expiry = self.expiry.first().map(|(at, ..)| *at);
         let due = self.due.first().map(|(at, ..)| *at);
         let timeout = self.timeouts.first().map(|(at, ..)| *at);
-        [expiry, due, timeout].into_iter().flatten().min()
+        let wait = self.waits.first().map(|(at, ..)| *at);
+        [expiry, due, timeout, wait].into_iter().flatten().min()
     }
 
     pub(crate) const fn boot(&self) -> u64 {
@@ -303,6 +310,7 @@ impl Core {
                 durable,
                 ack,
                 prefetch,
+                selector,
                 token,
             } => {
                 let wish = subscribe::Wish {
@@ -311,8 +319,38 @@ impl Core {
                     durable,
                     ack,
                     prefetch,
+                    selector,
                 };
                 self.subscribe(connection, wish, token);
+            }
+            Command::Get {
+                subscription,
+                destination,
+                selector,
+                wait,
+                ack,
+                token,
+            } => {
+                let wish = subscribe::Wish {
+                    subscription,
+                    destination,
+                    durable: None,
+                    ack,
+                    prefetch: 1,
+                    selector,
+                };
+                self.get(connection, wish, wait, token);
+            }
+            Command::Browse {
+                subscription,
+                destination,
+                selector,
+                limit,
+                all,
+                token,
+            } => {
+                let what = (&destination, selector.as_ref());
+                self.browse(connection, subscription, what, (limit, all), token);
             }
             Command::Unsubscribe {
                 subscription,
@@ -332,6 +370,13 @@ impl Core {
             } => {
                 self.send(connection, message, transaction, token);
             }
+            other => self.finish_something(connection, other),
+        }
+    }
+
+    /// What is about deliveries, transactions and the end.
+    fn finish_something(&mut self, connection: ConnectionId, command: Command) {
+        match command {
             Command::Ack {
                 delivery,
                 transaction,
@@ -367,6 +412,12 @@ impl Core {
                 token,
             } => self.retry_for(connection, &queue, &messages, token),
             Command::Disconnect { token } => self.disconnect(connection, token),
+            Command::Subscribe { .. }
+            | Command::Get { .. }
+            | Command::Browse { .. }
+            | Command::Unsubscribe { .. }
+            | Command::CancelDurable { .. }
+            | Command::Send { .. } => {}
         }
     }
 

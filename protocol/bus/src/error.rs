@@ -62,6 +62,12 @@ pub enum BusError {
         /// The limit that was passed, in words.
         limit: String,
     },
+    /// There is no message of the kind that somebody wanted to take.
+    #[error("there is no such message")]
+    NoMessage,
+    /// There are such messages, but all of them are in consumers' hands.
+    #[error("all such messages are in consumers' hands")]
+    InUse,
     /// The acknowledged delivery is not (or no longer) this connection's.
     #[error("this delivery is not in flight here any more")]
     StaleAck,
@@ -167,6 +173,8 @@ impl BusError {
             Self::SubscriptionInUse { .. } => "SUBSCRIPTION-IN-USE",
             Self::SubscriptionMismatch { .. } => "SUBSCRIPTION-MISMATCH",
             Self::SlowConsumer { .. } => "SLOW-CONSUMER",
+            Self::NoMessage => "NO-MESSAGE",
+            Self::InUse => "IN-USE",
             Self::StaleAck => "STALE-ACK",
             Self::TransactionUnknown => "TX-UNKNOWN",
             Self::TransactionTimedOut => "TX-TIMEOUT",

@@ -5,11 +5,15 @@ pub mod message;
 
 use std::time::Duration;
 
+use pillarbox_messages::Destination;
 use tokio::sync::{mpsc, watch};
 
 pub use self::{
     delivery::{Delivery, Subscription, Transaction},
-    message::{AckMode, BusState, ConnectOptions, Incoming, Outgoing, SubscribeRequest},
+    message::{
+        AckMode, BusState, ConnectOptions, GetRequest, Incoming, Outgoing, Selector,
+        SubscribeRequest, Wait,
+    },
 };
 use crate::{
     embedded::{Broker, client::Client as EmbeddedClient},
@@ -133,6 +137,36 @@ impl Bus {
         Ok(Subscription::new(self.clone(), number, auto, arrivals))
     }
 
+    /// Takes one message of a queue, by its place in the queue's order or by what the selector says. What is not
+    /// acknowledged stays in hand until the connection ends. Only the embedded bus, within its process, does this.
+    ///
+    /// # Errors
+    /// [`BusError::NoMessage`] and [`BusError::InUse`] after having waited; what the bus has against it.
+    pub async fn get(&self, request: GetRequest) -> Result<Delivery, BusError> {
+        let arrival = match &self.backend {
+            Backend::Embedded(client) => client.get(request).await?,
+            Backend::Stomp(_) => return Err(only_embedded()),
+        };
+        Ok(Delivery::pulled(self.clone(), arrival))
+    }
+
+    /// Shows the first messages of a queue that could be handed out now, without taking them. Only the embedded bus,
+    /// within its process, does this.
+    ///
+    /// # Errors
+    /// What the bus has against it.
+    pub async fn browse(
+        &self,
+        queue: Destination,
+        selector: Option<Selector>,
+        limit: usize,
+    ) -> Result<Vec<Incoming>, BusError> {
+        match &self.backend {
+            Backend::Embedded(client) => client.browse(queue, selector, limit).await,
+            Backend::Stomp(_) => Err(only_embedded()),
+        }
+    }
+
     /// Starts to gather sends and acknowledgements that are to happen together or not at all.
     pub fn transaction(&self) -> Transaction {
         Transaction::new(self.clone())
@@ -197,6 +231,10 @@ impl Bus {
 /// A subscription's number with its client, and the channel its messages come through. The channel holds at
 /// least as many as the subscription's prefetch.
 pub(crate) type Subscribed = (u64, mpsc::Receiver<Arrival>);
+
+fn only_embedded() -> BusError {
+    BusError::invalid("over STOMP this handle takes no single messages; subscribe to the queue")
+}
 
 fn check(request: &SubscribeRequest) -> Result<(), BusError> {
     // ActiveMQ would take a name with a comma for two.

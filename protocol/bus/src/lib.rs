@@ -38,8 +38,8 @@ pub use self::{
     embedded::{Broker, BrokerOptions, ClientTemplates, Stats},
     error::BusError,
     handle::{
-        AckMode, Bus, BusState, ConnectOptions, Delivery, Incoming, Outgoing, SubscribeRequest,
-        Subscription, Transaction,
+        AckMode, Bus, BusState, ConnectOptions, Delivery, GetRequest, Incoming, Outgoing, Selector,
+        SubscribeRequest, Subscription, Transaction, Wait,
     },
     stomp::{Passcode, StompLimits, StompOptions, StompServer},
 };

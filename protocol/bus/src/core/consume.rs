@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{
     Core,
     message::{Cause, DeliveryId, MessageId, Reason},
+    pull::Taker,
     queue::State,
     unit::{Hand, QueueId},
 };
@@ -60,14 +61,55 @@ impl Core {
         let Some(queue) = self.queues.get_mut(&queue_id) else {
             return false;
         };
-        let delivery = DeliveryId(self.next_delivery);
         let Some((id, consumer, first_of_group)) = queue.next_delivery() else {
             return false;
         };
         consumer.in_flight += 1;
-        let (connection, subscription) = (consumer.connection, consumer.subscription);
-        let auto = consumer.ack == AckMode::Auto;
+        let taker = Taker {
+            connection: consumer.connection,
+            subscription: consumer.subscription,
+            ack: consumer.ack,
+        };
+        let once = consumer.once;
+        let handed = self.hand(queue_id, id, taker, first_of_group);
+        if once {
+            self.end_wait(queue_id, taker);
+        }
+        handed
+    }
+
+    /// Who has waited for one message has it, and is no consumer any more.
+    fn end_wait(&mut self, queue_id: QueueId, taker: Taker) {
+        let (connection, number) = (taker.connection, taker.subscription);
+        if let Some(queue) = self.queues.get_mut(&queue_id) {
+            queue.remove_consumer(connection, number);
+        }
+        let session = self.sessions.get_mut(&connection);
+        let known = session.and_then(|session| session.subscriptions.get_mut(&number));
+        if let Some(at) = known.and_then(|known| known.deadline.take()) {
+            self.waits.remove(&(at, connection, number));
+        }
+    }
+
+    /// Puts a message into somebody's hands.
+    pub(super) fn hand(
+        &mut self,
+        queue_id: QueueId,
+        id: MessageId,
+        taker: Taker,
+        first_of_group: bool,
+    ) -> bool {
+        let Taker {
+            connection,
+            subscription,
+            ack,
+        } = taker;
+        let auto = ack == AckMode::Auto;
+        let delivery = DeliveryId(self.next_delivery);
         self.next_delivery += 1;
+        let Some(queue) = self.queues.get_mut(&queue_id) else {
+            return false;
+        };
         queue.set_state(id, State::InFlight(delivery));
         let Some(held) = queue.messages.get_mut(&id) else {
             return false;
@@ -287,6 +329,12 @@ impl Core {
             consumer.in_flight = consumer.in_flight.saturating_sub(1);
         }
         self.draft.dirty.insert(flight.queue);
+        if let Some(session) = self.sessions.get_mut(&connection) {
+            let known = session.subscriptions.get(&flight.subscription);
+            if known.is_some_and(|known| known.once) {
+                session.subscriptions.remove(&flight.subscription);
+            }
+        }
         Some(flight)
     }
 }

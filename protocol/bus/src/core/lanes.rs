@@ -281,6 +281,28 @@ impl LaneTable {
         self.owners.get(&consumer)?.heads.keys().next().copied()
     }
 
+    /// The first messages of all lanes without an owner, or of this one of them.
+    pub(crate) fn free_heads(
+        &self,
+        part: Option<u32>,
+    ) -> impl Iterator<Item = (SortKey, MessageId)> {
+        let part = part.map(LaneId::nth);
+        let wanted = self
+            .free
+            .iter()
+            .filter(move |(_, id)| part.is_none_or(|part| part == **id));
+        wanted.filter_map(|(key, id)| {
+            let head = self.lanes.get(id)?.ready.get(key)?;
+            Some((*key, *head))
+        })
+    }
+
+    /// Whether a message of this rank is the first of its lane, which has no owner.
+    pub(crate) fn is_free_head(&self, id: LaneId, key: SortKey, part: Option<u32>) -> bool {
+        let wanted = part.is_none_or(|part| LaneId::nth(part) == id);
+        wanted && self.free.get(&key) == Some(&id)
+    }
+
     /// How many lanes a consumer owns.
     pub(crate) fn owned(&self, consumer: ConsumerId) -> usize {
         self.owners

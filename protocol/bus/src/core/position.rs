@@ -1,6 +1,6 @@
 //! Sending out of order: to the top of a queue, or directly before one of its messages.
 
-use std::ops::Bound;
+use std::{ops::Bound, sync::Arc};
 
 use pillarbox_messages::DestinationKind;
 
@@ -135,7 +135,7 @@ impl Queue {
         // All go before any comes: a new rank may be another's old one.
         for (key, id) in &run {
             self.inserted.remove(key);
-            self.ready.remove(key);
+            self.withdraw(key);
             self.messages.get(id)?;
         }
         let mut sub = -i64::MAX;
@@ -153,7 +153,8 @@ impl Queue {
         held.position = Some(Box::new(key));
         self.inserted.insert(key, id);
         if held.state == State::Ready {
-            self.ready.insert(key, id);
+            let message = Arc::clone(&held.message);
+            self.offer(key, &message);
         }
     }
 }

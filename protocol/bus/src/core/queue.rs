@@ -1,7 +1,7 @@
 //! A queue: messages in order, those in somebody's hands, and who wants more.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
 };
 
@@ -10,6 +10,7 @@ use super::{
     lanes::{ConsumerId, LaneId, LaneTable, Standing, hash},
     message::{DeliveryId, MessageId, QueuedMessage},
     rank::SortKey,
+    selector::Selector,
     unit::{Hand, Place, QueueId},
 };
 use crate::embedded::connection::{AckMode, ConnectionId};
@@ -119,7 +120,31 @@ pub(crate) struct Consumer {
     pub(crate) ack: AckMode,
     pub(crate) prefetch: u32,
     pub(crate) in_flight: u32,
+    /// It takes one message only.
+    pub(crate) once: bool,
+    /// What it wants, if that is not everything.
+    pub(crate) wants: Option<Box<Wants>>,
 }
+
+/// What a consumer wants of a queue without lanes, and what there is of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Wants {
+    pub(crate) selector: Selector,
+    /// Those of [`Queue::ready`] that are wanted.
+    pub(crate) matches: BTreeMap<SortKey, MessageId>,
+}
+
+impl Wants {
+    pub(crate) const fn new(selector: Selector) -> Self {
+        Self {
+            selector,
+            matches: BTreeMap::new(),
+        }
+    }
+}
+
+/// Messages by their correlation id.
+pub(crate) type Correlations = BTreeMap<String, BTreeSet<MessageId>>;
 
 impl Consumer {
     pub(crate) const fn id(&self) -> ConsumerId {
@@ -142,12 +167,16 @@ pub(crate) struct Queue {
     pub(crate) messages: BTreeMap<MessageId, Held>,
     /// The messages in [`State::Ready`] that are in no lane.
     pub(crate) ready: BTreeMap<SortKey, MessageId>,
+    /// All messages with a correlation id; made when somebody asks for one.
+    pub(crate) by_correlation: Option<Correlations>,
     /// The messages that were sent directly before another one.
     pub(crate) inserted: BTreeMap<SortKey, MessageId>,
     /// The lanes, if there are any.
     pub(crate) lanes: Option<Box<LaneTable>>,
     /// The one whose turn it is comes first.
     pub(crate) consumers: VecDeque<Consumer>,
+    /// How many of them don't want everything.
+    pub(crate) choosy: usize,
     /// The sizes of all messages.
     pub(crate) bytes: u64,
     /// When it was last told that one was moved aside, and how many have been since.
@@ -163,8 +192,10 @@ impl Queue {
             attributes,
             messages: BTreeMap::new(),
             ready: BTreeMap::new(),
+            by_correlation: None,
             inserted: BTreeMap::new(),
             consumers: VecDeque::new(),
+            choosy: 0,
             bytes: 0,
             told_at: None,
             untold: 0,
@@ -185,11 +216,16 @@ impl Queue {
         held.lane = self.lane_of(&held.message);
         match (held.lane, &mut self.lanes) {
             (Some(lane), Some(lanes)) => lanes.insert(lane, id, key, held.standing()),
-            _ if held.state == State::Ready => drop(self.ready.insert(key, id)),
+            _ if held.state == State::Ready => self.offer(key, &held.message),
             _ => {}
         }
         if key.sub != 0 {
             self.inserted.insert(key, id);
+        }
+        if let (Some(index), Some(correlation)) =
+            (&mut self.by_correlation, &held.message.correlation_id)
+        {
+            index.entry(correlation.clone()).or_default().insert(id);
         }
         self.messages.insert(id, held);
     }
@@ -199,9 +235,18 @@ impl Queue {
         let key = self.key(&held);
         match (held.lane, &mut self.lanes) {
             (Some(lane), Some(lanes)) => lanes.remove(lane, id, key, held.standing()),
-            _ => drop(self.ready.remove(&key)),
+            _ => self.withdraw(&key),
         }
         self.inserted.remove(&key);
+        if let (Some(index), Some(correlation)) =
+            (&mut self.by_correlation, &held.message.correlation_id)
+            && let Some(ids) = index.get_mut(correlation)
+        {
+            ids.remove(&id);
+            if ids.is_empty() {
+                index.remove(correlation);
+            }
+        }
         self.bytes = self.bytes.saturating_sub(held.message.size());
         Some(held)
     }
@@ -220,8 +265,35 @@ impl Queue {
         };
         match (lane, &mut self.lanes) {
             (Some(lane), Some(lanes)) => lanes.change(lane, id, key, (before, after)),
-            _ if state == State::Ready => drop(self.ready.insert(key, id)),
-            _ => drop(self.ready.remove(&key)),
+            _ if state == State::Ready => {
+                let message = Arc::clone(&held.message);
+                self.offer(key, &message);
+            }
+            _ => self.withdraw(&key),
+        }
+    }
+
+    /// A message in no lane can be handed out.
+    pub(crate) fn offer(&mut self, key: SortKey, message: &QueuedMessage) {
+        self.ready.insert(key, message.id);
+        if self.choosy == 0 {
+            return;
+        }
+        for wants in self.consumers.iter_mut().filter_map(|it| it.wants.as_mut()) {
+            if wants.selector.selects(message) {
+                wants.matches.insert(key, message.id);
+            }
+        }
+    }
+
+    /// It can't be any more.
+    pub(crate) fn withdraw(&mut self, key: &SortKey) {
+        self.ready.remove(key);
+        if self.choosy == 0 {
+            return;
+        }
+        for wants in self.consumers.iter_mut().filter_map(|it| it.wants.as_mut()) {
+            wants.matches.remove(key);
         }
     }
 
@@ -282,6 +354,7 @@ impl Queue {
         self.lanes = LaneTable::new(self.attributes.lanes).map(Box::new);
         self.ready.clear();
         self.inserted.clear();
+        self.by_correlation = None;
         self.bytes = 0;
         for (_, held) in std::mem::take(&mut self.messages) {
             self.insert(held);
@@ -292,7 +365,15 @@ impl Queue {
     }
 
     /// A consumer comes; `part`: it wants this lane only.
-    pub(crate) fn add_consumer(&mut self, consumer: Consumer, part: Option<u32>) {
+    pub(crate) fn add_consumer(&mut self, mut consumer: Consumer, part: Option<u32>) {
+        if let Some(wants) = &mut consumer.wants {
+            self.choosy += 1;
+            let ready = self.ready.iter().filter(|(_, id)| {
+                let held = self.messages.get(id);
+                held.is_some_and(|held| wants.selector.selects(&held.message))
+            });
+            wants.matches = ready.map(|(key, id)| (*key, *id)).collect();
+        }
         self.join_lanes(&consumer, part);
         self.consumers.push_back(consumer);
     }
@@ -310,9 +391,29 @@ impl Queue {
         if self.lanes.is_some() {
             return self.next_of_lanes();
         }
+        if self.choosy > 0 {
+            return self.next_of_choosy();
+        }
         let id = self.ready.values().next().copied()?;
         let consumer = self.next_consumer()?;
         Some((id, consumer, false))
+    }
+
+    /// The first message that anybody takes who can take more: not everybody takes everything.
+    fn next_of_choosy(&mut self) -> Option<(MessageId, &mut Consumer, bool)> {
+        let first = self.ready.first_key_value();
+        let eager = self.consumers.iter().enumerate();
+        let eager = eager.filter(|(_, it)| it.in_flight < it.prefetch);
+        let takes = eager.filter_map(|(at, it)| {
+            let wanted = match &it.wants {
+                Some(wants) => wants.matches.first_key_value(),
+                None => first,
+            };
+            wanted.map(|(key, id)| (*key, at, *id))
+        });
+        let (_, position, id) = takes.min()?;
+        self.consumers.rotate_left(position + 1);
+        Some((id, self.consumers.back_mut()?, false))
     }
 
     /// The smallest rank of all that may go out now decides: that of a message without a lane, which anybody takes; of
@@ -372,6 +473,11 @@ impl Queue {
     pub(crate) fn remove_consumer(&mut self, connection: ConnectionId, subscription: u64) {
         self.consumers
             .retain(|c| c.connection != connection || c.subscription != subscription);
+        self.choosy = self
+            .consumers
+            .iter()
+            .filter(|it| it.wants.is_some())
+            .count();
         if let Some(lanes) = &mut self.lanes {
             lanes.part((connection, subscription));
         }

@@ -268,6 +268,10 @@ impl Core {
         if held.stored {
             self.draft.write_ack(queue_id, id);
         }
+        if held.lane.is_some() {
+            // What is behind it may have waited for it.
+            self.draft.dirty.insert(queue_id);
+        }
         Some(held)
     }
 

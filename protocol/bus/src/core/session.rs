@@ -33,6 +33,10 @@ pub(super) struct SessionSubscription {
     /// Never another's in this life of the queue space.
     pub(super) number: u64,
     pub(super) ack: AckMode,
+    /// It ends with the one message that it takes.
+    pub(super) once: bool,
+    /// Until when it waits for that.
+    pub(super) deadline: Option<i64>,
 }
 
 impl Session {
@@ -167,7 +171,11 @@ impl Core {
     ) -> Option<QueueId> {
         let session = self.sessions.get_mut(&connection)?;
         let flights = session.flights_of(subscription);
-        let queue_id = session.subscriptions.remove(&subscription)?.queue;
+        let known = session.subscriptions.remove(&subscription)?;
+        let queue_id = known.queue;
+        if let Some(at) = known.deadline {
+            self.waits.remove(&(at, connection, subscription));
+        }
         if let Some(queue) = self.queues.get_mut(&queue_id) {
             queue.remove_consumer(connection, subscription);
         }

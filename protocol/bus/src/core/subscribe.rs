@@ -7,7 +7,8 @@ use pillarbox_messages::{Destination, DestinationKind};
 use super::{
     Core,
     directory::check_name,
-    queue::{Consumer, QueueKind},
+    queue::{Consumer, QueueKind, Wants},
+    selector::Selector,
     session::SessionSubscription,
     unit::QueueId,
 };
@@ -27,6 +28,7 @@ pub(super) struct Wish {
     pub(super) durable: Option<String>,
     pub(super) ack: AckMode,
     pub(super) prefetch: u32,
+    pub(super) selector: Option<Selector>,
 }
 
 impl Core {
@@ -41,6 +43,8 @@ impl Core {
             ack: wish.ack,
             prefetch: wish.prefetch.min(self.limits.prefetch),
             in_flight: 0,
+            once: false,
+            wants: wish.selector.map(|it| Box::new(Wants::new(it))),
         };
         if let Some(queue) = self.queues.get_mut(&queue_id) {
             queue.add_consumer(consumer, part);
@@ -51,6 +55,8 @@ impl Core {
             let subscription = SessionSubscription {
                 queue: queue_id,
                 number,
+                once: false,
+                deadline: None,
                 ack: wish.ack,
             };
             session
@@ -148,6 +154,7 @@ impl Core {
         wish: &Wish,
     ) -> Result<(QueueId, Option<u32>), BusError> {
         self.check_wish(connection, wish)?;
+        self.check_selector(wish)?;
         let name = wish.destination.name();
         let queue = match (wish.destination.kind(), &wish.durable) {
             (DestinationKind::Topic, None) => {
@@ -178,7 +185,27 @@ impl Core {
         Ok((queue, None))
     }
 
-    fn check_wish(&self, connection: ConnectionId, wish: &Wish) -> Result<(), BusError> {
+    /// A topic's subscriptions keep everything, and lanes have an order that nobody may choose from.
+    fn check_selector(&self, wish: &Wish) -> Result<(), BusError> {
+        if wish.selector.is_none() {
+            return Ok(());
+        }
+        if wish.destination.kind() != DestinationKind::Queue {
+            return Err(BusError::invalid(
+                "only a queue's consumers can have a selector",
+            ));
+        }
+        let found = self.directory.resolve(wish.destination.name());
+        let queue = found.and_then(|(id, _)| self.queues.get(&id));
+        if queue.is_some_and(|queue| queue.lanes.is_some()) {
+            return Err(BusError::invalid(
+                "where there are lanes, consumers have no selector",
+            ));
+        }
+        Ok(())
+    }
+
+    pub(super) fn check_wish(&self, connection: ConnectionId, wish: &Wish) -> Result<(), BusError> {
         let session = self.sessions.get(&connection).ok_or(BusError::Closed)?;
         if session.subscriptions.contains_key(&wish.subscription) {
             return Err(BusError::invalid(

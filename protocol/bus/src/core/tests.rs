@@ -8,6 +8,7 @@ mod invariants;
 mod keyed;
 mod limits;
 mod ordering;
+mod pulling;
 mod routing;
 mod simulation;
 mod transactions;
@@ -195,6 +196,7 @@ impl World {
         prefetch: u32,
     ) -> Result<bool, BusError> {
         self.ask(connection, |token| Command::Subscribe {
+            selector: None,
             subscription,
             destination,
             durable: None,
@@ -211,6 +213,7 @@ impl World {
         name: &str,
     ) -> Result<bool, BusError> {
         self.ask(connection, |token| Command::Subscribe {
+            selector: None,
             subscription: 900,
             destination: Destination::topic(topic),
             durable: Some(name.to_owned()),

@@ -13,6 +13,7 @@ impl Core {
         self.wake_scheduled();
         self.expire();
         self.time_out_transactions();
+        self.end_waits();
     }
 
     fn wake_scheduled(&mut self) {

@@ -22,8 +22,9 @@ use super::{
 use crate::{
     error::BusError,
     handle::{
-        BusState, ConnectOptions, Outgoing, SubscribeRequest, Subscribed,
-        delivery::{AckHandle, AckId},
+        BusState, ConnectOptions, GetRequest, Incoming, Outgoing, Selector, SubscribeRequest,
+        Subscribed,
+        delivery::{AckHandle, AckId, Arrival},
     },
     spelling,
 };
@@ -164,18 +165,76 @@ impl Client {
             // `Auto` is acknowledged when the message leaves the subscription's channel.
             ack: AckMode::Individual,
             prefetch,
+            selector: None,
             token,
         };
         // Should nobody wait for the answer any more, the subscription must not stay.
         let mut cleanup = Unwanted {
             client: self,
             subscription,
+            pull: false,
             wanted: false,
         };
         self.inner.sender.submit(command).await?;
         outcome(answer).await?;
         cleanup.wanted = true;
         Ok((subscription, receiver))
+    }
+
+    pub(crate) async fn get(&self, request: GetRequest) -> Result<Arrival, BusError> {
+        let (token, answer) = self.expect()?;
+        let subscription = token;
+        let (sender, receiver) = oneshot::channel();
+        self.table().pulls.insert(subscription, sender);
+        // Should nobody wait for the message any more, it must not stay in hand.
+        let mut cleanup = Unwanted {
+            client: self,
+            subscription,
+            pull: true,
+            wanted: false,
+        };
+        let command = Command::Get {
+            subscription,
+            destination: self.own_name(request.destination),
+            selector: request.selector,
+            wait: request.wait,
+            ack: AckMode::Individual,
+            token,
+        };
+        self.inner.sender.submit(command).await?;
+        if let Err(error) = outcome(answer).await {
+            cleanup.wanted = true;
+            self.table().pulls.remove(&subscription);
+            return Err(error);
+        }
+        let pulled = receiver.await.unwrap_or(Err(BusError::Closed));
+        cleanup.wanted = true;
+        pulled
+    }
+
+    pub(crate) async fn browse(
+        &self,
+        destination: Destination,
+        selector: Option<Selector>,
+        limit: usize,
+    ) -> Result<Vec<Incoming>, BusError> {
+        let (token, answer) = self.expect()?;
+        let (sender, receiver) = oneshot::channel();
+        self.table().looks.insert(token, sender);
+        let command = Command::Browse {
+            subscription: token,
+            destination,
+            selector,
+            limit,
+            all: false,
+            token,
+        };
+        self.inner.sender.submit(command).await?;
+        if let Err(error) = outcome(answer).await {
+            self.table().looks.remove(&token);
+            return Err(error);
+        }
+        receiver.await.map_err(|_| BusError::Closed)
     }
 
     pub(crate) async fn ack(&self, handle: AckHandle) -> Result<(), BusError> {
@@ -235,9 +294,18 @@ impl Client {
     }
 
     pub(crate) fn unsubscribe_soon(&self, subscription: u64) {
-        if self.table().subscriptions.remove(&subscription).is_none() {
-            return;
+        if self.table().subscriptions.remove(&subscription).is_some() {
+            self.submit_unsubscribe(subscription);
         }
+    }
+
+    /// Also if the message has just come: then it returns.
+    fn give_up_pull(&self, subscription: u64) {
+        self.table().pulls.remove(&subscription);
+        self.submit_unsubscribe(subscription);
+    }
+
+    fn submit_unsubscribe(&self, subscription: u64) {
         let command = Command::Unsubscribe {
             subscription,
             token: 0,
@@ -361,12 +429,19 @@ impl Client {
 struct Unwanted<'a> {
     client: &'a Client,
     subscription: u64,
+    /// It is about one message only.
+    pull: bool,
     wanted: bool,
 }
 
 impl Drop for Unwanted<'_> {
     fn drop(&mut self) {
-        if !self.wanted {
+        if self.wanted {
+            return;
+        }
+        if self.pull {
+            self.client.give_up_pull(self.subscription);
+        } else {
             self.client.unsubscribe_soon(self.subscription);
         }
     }

@@ -6,8 +6,10 @@ use pillarbox_messages::{Destination, DestinationKind};
 use tokio::sync::mpsc;
 
 pub use crate::core::{
+    Browsed,
     backout::PoisonMoved,
     message::{Cause, DeliveryId, Failure, MessageId, NewMessage, QueuedMessage, Reason},
+    selector::Selector,
 };
 use crate::{embedded::owner::Submission, error::BusError};
 
@@ -32,11 +34,18 @@ pub enum AckMode {
     Individual,
 }
 
+/// How long somebody waits for a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// Not at all.
+    No,
+    /// So many milliseconds.
+    For(i64),
+    /// Until there is one.
+    Forever,
+}
+
 /// What a connection asks for.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "most commands are sends, and the rest is not kept"
-)]
 #[derive(Clone, Debug)]
 pub enum Command {
     /// Starts a subscription. `Done` comes before its first `Deliver`.
@@ -51,6 +60,39 @@ pub enum Command {
         ack: AckMode,
         /// How many deliveries may be unacknowledged; not 0.
         prefetch: u32,
+        /// Which messages it wants, if not all; queues without lanes only.
+        selector: Option<Selector>,
+        /// Whom to answer.
+        token: Token,
+    },
+    /// Takes one message of a queue: `Done`, then one `Deliver` for this subscription or `NoMessage`. The subscription's
+    /// number is in use until the message has been dealt with.
+    Get {
+        /// The connection's own number for it, not in use.
+        subscription: u64,
+        /// The queue.
+        destination: Destination,
+        /// Which message; the first that fits. Of a lane that can only be its first.
+        selector: Option<Selector>,
+        /// Whether to wait for it. Where there are lanes, not with a selector.
+        wait: Wait,
+        /// When the message counts as consumed.
+        ack: AckMode,
+        /// Whom to answer.
+        token: Token,
+    },
+    /// Shows messages of a queue in its order and changes nothing: `Done`, then `Browsed`.
+    Browse {
+        /// The connection's own number for it, not in use; free again afterwards.
+        subscription: u64,
+        /// The queue.
+        destination: Destination,
+        /// Which messages.
+        selector: Option<Selector>,
+        /// How many at most; no more than 10,000 or 16 MiB come in any case.
+        limit: usize,
+        /// Also those that wait, or are in somebody's hands.
+        all: bool,
         /// Whom to answer.
         token: Token,
     },
@@ -180,6 +222,22 @@ pub enum Event {
         token: Token,
         /// Why.
         error: BusError,
+    },
+    /// There was no message for this `Get`, which is over.
+    NoMessage {
+        /// Which.
+        subscription: u64,
+        /// There are such messages, but all of them are in somebody's hands.
+        in_use: bool,
+    },
+    /// What this `Browse` has seen.
+    Browsed {
+        /// Which.
+        subscription: u64,
+        /// The messages, in the queue's order.
+        messages: Vec<Browsed>,
+        /// There are more.
+        more: bool,
     },
     /// The bus has ended this subscription.
     SubscriptionClosed {

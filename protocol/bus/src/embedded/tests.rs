@@ -8,10 +8,10 @@ use pillarbox_messages::{Destination, DestinationKind, clock::SystemClock};
 use tempfile::TempDir;
 use tokio::time::timeout;
 
-use super::{Broker, BrokerOptions, ClientTemplates, Command};
+use super::{Broker, BrokerOptions, ClientTemplates, Command, Event};
 use crate::{
-    AckMode, Bus, BusError, BusState, ConnectOptions, Delivery, OnExpiry, Outgoing,
-    QueueAttributes, QueueDefinition, SubscribeRequest, Subscription, spelling,
+    AckMode, Bus, BusError, BusState, ConnectOptions, Delivery, GetRequest, OnExpiry, Outgoing,
+    QueueAttributes, QueueDefinition, SubscribeRequest, Subscription, Wait, spelling,
 };
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -591,4 +591,124 @@ async fn a_log_of_the_first_format_opens_and_goes_on() {
         2_u32.to_le_bytes(),
         "the next segment says it"
     );
+}
+
+#[tokio::test]
+async fn one_message_is_taken_looked_at_and_waited_for() {
+    let directory = TempDir::new().unwrap();
+    let broker = broker(&directory).await;
+    let bus = bus(&broker, "a");
+    let work = || Destination::queue("work");
+    let get = |wanted: &str, wait| GetRequest {
+        destination: work(),
+        selector: (!wanted.is_empty()).then(|| wanted.parse().unwrap()),
+        wait,
+    };
+    for body in ["1", "2"] {
+        let correlation_id = Some(format!("c{body}"));
+        let sent = Outgoing {
+            correlation_id,
+            ..persistent(work(), body)
+        };
+        bus.publish(sent).await.unwrap();
+    }
+    let seen = bus.browse(work(), None, 10).await.unwrap();
+    let seen: Vec<_> = seen.iter().map(|it| it.body.as_ref()).collect();
+    assert_eq!(seen, [b"1", b"2"]);
+    let second = bus
+        .get(get("JMSCorrelationID = 'c2'", Wait::No))
+        .await
+        .unwrap();
+    assert_eq!(text(&second), "2");
+    let again = bus.get(get("JMSCorrelationID = 'c2'", Wait::No)).await;
+    assert_eq!(again.unwrap_err(), BusError::InUse);
+    let none = bus.get(get("JMSCorrelationID = 'c3'", Wait::For(10))).await;
+    assert_eq!(none.unwrap_err(), BusError::NoMessage);
+    second.ack().await.unwrap();
+    bus.get(get("", Wait::No))
+        .await
+        .unwrap()
+        .ack()
+        .await
+        .unwrap();
+    assert_eq!(broker.stats().messages, 0);
+    // Whoever gives up waiting takes nothing from those who come later.
+    {
+        let mut given_up = std::pin::pin!(bus.get(get("", Wait::Forever)));
+        assert!(futures_util::poll!(&mut given_up).is_pending());
+        bus.publish(persistent(work(), "3")).await.unwrap();
+        let in_hand = async {
+            while broker.stats().in_flight == 0 {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(PATIENCE, in_hand).await.expect("not handed out");
+    }
+    let third = timeout(PATIENCE, bus.get(get("", Wait::Forever))).await;
+    assert_eq!(text(&third.unwrap().unwrap()), "3");
+    assert!(
+        bus.browse(Destination::topic("news"), None, 1)
+            .await
+            .is_err()
+    );
+    broker.shutdown().await;
+}
+
+#[tokio::test]
+async fn people_can_be_told_of_messages_moved_aside_and_send_them_back() {
+    let directory = TempDir::new().unwrap();
+    let mut options = options(directory.path());
+    options.queues.push(QueueDefinition {
+        name: "work".to_owned(),
+        attributes: QueueAttributes {
+            backout_limit: Some(1),
+            backout_queue: Some("aside".to_owned()),
+            ..QueueAttributes::default()
+        },
+    });
+    let broker = Broker::open(options).await.unwrap();
+    let bus = bus(&broker, "a");
+    bus.publish(persistent(Destination::queue("work"), "bad"))
+        .await
+        .unwrap();
+    let mut work = bus
+        .subscribe(request(Destination::queue("work")))
+        .await
+        .unwrap();
+    next(&mut work).await.nack().await.unwrap();
+    // Nobody has listened so far.
+    let mut moved = broker.poison_moved();
+    bus.publish(persistent(Destination::queue("work"), "good"))
+        .await
+        .unwrap();
+    let told = timeout(PATIENCE, moved.recv()).await.unwrap().unwrap();
+    assert_eq!(
+        (told.queue.as_str(), told.moved_to.as_str()),
+        ("/queue/work", "/queue/aside")
+    );
+    assert_eq!(broker.stats().backed_out, 1);
+    let mut admin = broker.connect("").unwrap();
+    let command = Command::Retry {
+        queue: Destination::queue("aside"),
+        messages: vec![told.message_id],
+        token: 7,
+    };
+    admin.submit(command).await.unwrap();
+    let answer = timeout(PATIENCE, admin.next_event()).await.unwrap();
+    let expected = matches!(
+        answer,
+        Some(Event::Returned {
+            token: 7,
+            returned: 1,
+            skipped: 0
+        })
+    );
+    assert!(expected, "{answer:?}");
+    assert_eq!(text(&next(&mut work).await), "good");
+    let again = next(&mut work).await;
+    assert_eq!(
+        (text(&again).as_str(), again.message.backout_count),
+        ("bad", 0)
+    );
+    broker.shutdown().await;
 }

@@ -53,6 +53,15 @@ pub struct Delivery {
 }
 
 impl Delivery {
+    pub(super) fn pulled(bus: Bus, arrival: Arrival) -> Self {
+        let Arrival { message, handle } = arrival;
+        Self {
+            message,
+            bus,
+            handle: Some(handle),
+        }
+    }
+
     /// The message is consumed; returns when the bus knows for good. Nothing to do on an `Auto` subscription.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use pillarbox_messages::Destination;
 
-pub use crate::embedded::connection::AckMode;
+pub use crate::embedded::connection::{AckMode, Selector, Wait};
 use crate::{
     core::message::{DEFAULT_PRIORITY, check_correlation_id, check_priority},
     error::BusError,
@@ -179,6 +179,17 @@ pub struct SubscribeRequest {
     pub ack: AckMode,
     /// How many deliveries may be unacknowledged; not 0.
     pub prefetch: u32,
+}
+
+/// Which message to take, and whether to wait for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GetRequest {
+    /// The queue.
+    pub destination: Destination,
+    /// Which message; the first one that fits. Where there are lanes, that can only be the first of one.
+    pub selector: Option<Selector>,
+    /// How long to wait for it.
+    pub wait: Wait,
 }
 
 /// The state of a bus connection.

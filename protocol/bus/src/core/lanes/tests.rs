@@ -34,7 +34,10 @@ impl LaneTable {
                 .collect();
             assert_eq!(lane.in_flight, holders.len());
             assert!(
-                holders.iter().all(|it| Some(*it) == lane.owner),
+                // Who has taken one message only is no consumer, and owns nothing.
+                holders
+                    .iter()
+                    .all(|it| Some(*it) == lane.owner || !consumers.contains_key(it)),
                 "another one has it in hand"
             );
             let auto = lane.owner.is_some_and(|owner| consumers[&owner]);

@@ -105,6 +105,7 @@ fn a_cumulative_acknowledgement_covers_its_subscription_up_to_it() {
         let ack = AckMode::Client;
         let prefetch = 10;
         let asked = world.ask(a, |token| Command::Subscribe {
+            selector: None,
             subscription,
             destination,
             durable: None,
@@ -210,6 +211,7 @@ fn an_automatic_delivery_holds_its_credit_until_it_is_handed_over() {
     let a = world.open(1, "a");
     world
         .ask(a, |token| Command::Subscribe {
+            selector: None,
             subscription: 1,
             destination: queue(),
             durable: None,

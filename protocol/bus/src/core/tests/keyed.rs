@@ -115,6 +115,7 @@ fn a_consumer_that_acknowledges_by_taking_may_be_ahead_in_its_own_lane_only() {
     for number in [11, 12] {
         let c = world.open(number, &format!("c{number}"));
         let subscribed = world.ask(c, |token| Command::Subscribe {
+            selector: None,
             subscription: 1,
             destination: queue(),
             durable: None,
@@ -155,6 +156,24 @@ fn b33_a_message_that_returns_is_first_again_and_its_lane_waits_for_its_pause() 
     assert_eq!((got[0].0.as_str(), got[0].3), ("a1", 1));
     world.lose(c);
     assert_eq!(world.core.in_flight(), 1);
+}
+
+#[test]
+fn e09_a_lane_goes_on_when_what_it_waits_for_expires() {
+    let mut world = keyed();
+    let c = consumers(&mut world, 1, 10)[0];
+    let mortal = NewMessage {
+        expires_at: Some(500),
+        ..of("a1")
+    };
+    world.send(ConnectionId(1), mortal).unwrap();
+    send(&mut world, &["a2"]);
+    let got = world.delivered();
+    world.nack(c, got[0].1).unwrap();
+    world.pass(499);
+    assert!(world.delivered().is_empty());
+    world.pass(1);
+    assert_eq!(world.bodies(), ["a2"]);
 }
 
 #[test]
@@ -430,6 +449,7 @@ fn e30_a_cumulative_acknowledgement_covers_several_lanes() {
     world.open(1, "sender");
     let c = world.open(11, "c");
     let subscribed = world.ask(c, |token| Command::Subscribe {
+        selector: None,
         subscription: 1,
         destination: queue(),
         durable: None,

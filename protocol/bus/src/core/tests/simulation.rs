@@ -127,6 +127,8 @@ struct Simulation {
     latest: BTreeMap<Line, MessageId>,
     /// Messages with a time to live: one that was moved aside outlives it.
     mortal: BTreeSet<u64>,
+    /// Who takes a message of its choice.
+    picky: BTreeSet<(ConnectionId, u64)>,
     /// Messages that were sent out of order.
     jumped: BTreeSet<u64>,
     ids: BTreeSet<MessageId>,
@@ -156,6 +158,7 @@ impl Simulation {
             volatile: BTreeSet::new(),
             latest: BTreeMap::new(),
             mortal: BTreeSet::new(),
+            picky: BTreeSet::new(),
             jumped: BTreeSet::new(),
             ids: BTreeSet::new(),
             restarts: 0,
@@ -193,7 +196,8 @@ impl Simulation {
         match self.below(100) {
             0..=7 => self.connect(),
             8..=17 => self.subscribe(),
-            18..=42 => self.send(),
+            18..=20 => self.get(),
+            21..=42 => self.send(),
             43..=58 => self.acknowledge(),
             59..=64 => self.refuse(),
             65..=70 => self.transaction(),
@@ -327,10 +331,11 @@ impl Simulation {
                     self.undone(&asked);
                 }
             }
-            Event::SubscriptionClosed { subscription, .. } => {
+            Event::SubscriptionClosed { subscription, .. }
+            | Event::NoMessage { subscription, .. } => {
                 self.subscriptions.remove(&(connection, subscription));
             }
-            Event::Returned { .. } | Event::Closed { .. } => {}
+            Event::Returned { .. } | Event::Browsed { .. } | Event::Closed { .. } => {}
         }
     }
 
@@ -360,6 +365,7 @@ impl Simulation {
             .map_or(place, place_of)
             .filter(|_| message.persistent);
         let jumped = self.jumped.contains(&marker) || came_from.is_some();
+        let jumped = jumped || self.picky.contains(&(connection, subscription));
         let in_turn = delivery_count == 1 && message.not_before.is_none() && !jumped;
         let group = message.group.clone();
         let group = group.filter(|_| place == Some("work") && came_from.is_none());

@@ -28,6 +28,10 @@ pub(super) struct Table {
     pub(super) last: u64,
     pub(super) waiting: BTreeMap<Token, oneshot::Sender<Result<(), BusError>>>,
     pub(super) subscriptions: BTreeMap<u64, Entry>,
+    /// Who waits for one message.
+    pub(super) pulls: BTreeMap<u64, oneshot::Sender<Result<Arrival, BusError>>>,
+    /// Who wants to look at messages.
+    pub(super) looks: BTreeMap<u64, oneshot::Sender<Vec<Incoming>>>,
     pub(super) closed: Option<BusError>,
 }
 
@@ -56,12 +60,25 @@ impl Shared {
         let mut table = self.lock();
         table.closed = Some(reason.clone());
         table.subscriptions.clear();
+        table.pulls.clear();
+        table.looks.clear();
         for (_, waiting) in std::mem::take(&mut table.waiting) {
             drop(waiting.send(Err(reason.clone())));
         }
     }
 
+    /// Gives a message, or word that there is none, to who wanted one.
+    fn pulled(&self, subscription: u64, pulled: Result<Arrival, BusError>) {
+        if let Some(waiting) = self.lock().pulls.remove(&subscription) {
+            // Who has given up in this moment ends the subscription, and with it the message returns.
+            drop(waiting.send(pulled));
+        }
+    }
+
     fn arrived(&self, subscription: u64, arrival: Arrival) {
+        if self.lock().pulls.contains_key(&subscription) {
+            return self.pulled(subscription, Ok(arrival));
+        }
         // The channel holds as many as may be unacknowledged. Without an entry the subscription is being ended,
         // and what arrives for it returns with that.
         if let Some(entry) = self.lock().subscriptions.get(&subscription) {
@@ -106,6 +123,30 @@ pub(super) async fn take_events(
             }
             Event::Done { token, .. } | Event::Returned { token, .. } => {
                 shared.answer(token, Ok(()));
+            }
+            Event::NoMessage {
+                subscription,
+                in_use,
+            } => {
+                let nothing = if in_use {
+                    BusError::InUse
+                } else {
+                    BusError::NoMessage
+                };
+                shared.pulled(subscription, Err(nothing));
+            }
+            Event::Browsed {
+                subscription,
+                messages,
+                ..
+            } => {
+                let seen = messages.iter().map(|seen| {
+                    let counts = (seen.delivery_count, seen.backout_count);
+                    incoming(&seen.message, seen.delivery_count > 0, counts)
+                });
+                if let Some(looking) = shared.lock().looks.remove(&subscription) {
+                    drop(looking.send(seen.collect()));
+                }
             }
             Event::Failed { token, error } => shared.answer(token, Err(error)),
             Event::SubscriptionClosed {

@@ -1,10 +1,14 @@
 //! MESSAGE: from a delivery to its frame.
 
 use bytes::BytesMut;
+use pillarbox_messages::Destination;
 
 use crate::{
-    embedded::connection::{DeliveryId, QueuedMessage},
-    stomp::frame::{FrameWriter, StompCommand},
+    embedded::connection::{Browsed, DeliveryId, QueuedMessage},
+    stomp::{
+        destination,
+        frame::{FrameWriter, StompCommand},
+    },
 };
 
 /// What a MESSAGE frame says besides its message.
@@ -71,4 +75,58 @@ pub(super) fn write(out: &mut BytesMut, message: &QueuedMessage, delivered: Deli
         frame.header(name, value);
     }
     frame.finish(&message.body);
+}
+
+/// Writes what somebody looks at: as messages that need no acknowledgement.
+pub(super) fn write_browsed(out: &mut BytesMut, subscription: &str, messages: &[Browsed]) {
+    for seen in messages {
+        let delivered = Delivered {
+            subscription,
+            ack: None,
+            redelivered: seen.delivery_count > 0,
+            delivery_count: seen.delivery_count,
+            backout_count: seen.backout_count,
+            first_of_group: false,
+        };
+        write(out, &seen.message, delivered);
+    }
+}
+
+/// Writes that there was no message to take.
+pub(super) fn write_none(
+    out: &mut BytesMut,
+    subscription: &str,
+    destination: &Destination,
+    in_use: bool,
+) {
+    let mut frame = FrameWriter::new(out, StompCommand::Message);
+    start(&mut frame, subscription, destination);
+    frame.header("q-get", "none");
+    if in_use {
+        frame.plain("q-in-use", true);
+    }
+    frame.finish(b"");
+}
+
+/// Writes that nothing more is to be looked at; `more`: though there is more.
+pub(super) fn write_end(
+    out: &mut BytesMut,
+    subscription: &str,
+    destination: &Destination,
+    more: bool,
+) {
+    let mut frame = FrameWriter::new(out, StompCommand::Message);
+    start(&mut frame, subscription, destination);
+    frame.header("browser", "end");
+    if more {
+        frame.plain("q-more", true);
+    }
+    frame.finish(b"");
+}
+
+/// What every MESSAGE must have; this one is about none.
+fn start(frame: &mut FrameWriter<'_>, subscription: &str, destination: &Destination) {
+    frame.header("subscription", subscription);
+    frame.header("message-id", "none");
+    frame.header("destination", &destination::to_wire(destination));
 }

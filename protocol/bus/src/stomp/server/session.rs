@@ -10,7 +10,7 @@ use super::{
     message::{self, Delivered},
     refusal::Refusal,
     send,
-    subscribe::{self, Subscribe},
+    subscribe::{self, Kind, Subscribe},
 };
 use crate::{
     embedded::connection::{AckMode, Command, DeliveryId, Event, MessageId, Token},
@@ -53,6 +53,8 @@ struct Subscription {
     id: String,
     durable: Option<String>,
     auto: bool,
+    /// Where one message, or a look, was asked for: it ends with the answer.
+    asked: Option<Destination>,
 }
 
 struct Pending {
@@ -184,6 +186,8 @@ impl Session {
             durable,
             ack,
             prefetch,
+            selector,
+            kind,
         } = Subscribe::read(frame, self.has_client_id, &self.own)?;
         if self.subscriptions.contains_key(&id) {
             return Err(Refusal::invalid(format!(
@@ -203,17 +207,48 @@ impl Session {
             id,
             durable: durable.clone(),
             auto: ack == AckMode::Auto,
+            asked: (kind != Kind::Push).then(|| destination.clone()),
         };
         self.by_number.insert(subscription, known);
         let token = self.token(frame);
-        Ok(Command::Subscribe {
-            subscription,
-            destination,
-            durable,
-            ack,
-            prefetch,
-            token,
+        Ok(match kind {
+            Kind::Push => Command::Subscribe {
+                subscription,
+                destination,
+                durable,
+                ack,
+                prefetch,
+                selector,
+                token,
+            },
+            Kind::Get(wait) => Command::Get {
+                subscription,
+                destination,
+                selector,
+                wait,
+                ack,
+                token,
+            },
+            Kind::Browse => Command::Browse {
+                subscription,
+                destination,
+                selector,
+                limit: usize::MAX,
+                all: false,
+                token,
+            },
         })
+    }
+
+    /// One message, or a look, has been given: the client's id for it is free again.
+    fn answered_once(&mut self, subscription: u64) -> Option<(String, Destination)> {
+        let known = self.by_number.get(&subscription)?;
+        let destination = known.asked.clone()?;
+        let known = self.by_number.remove(&subscription)?;
+        if self.subscriptions.get(&known.id) == Some(&subscription) {
+            self.subscriptions.remove(&known.id);
+        }
+        Some((known.id, destination))
     }
 
     /// With a durable subscription's name it is deleted, whether this connection uses it or not.
@@ -350,6 +385,27 @@ impl Session {
                         first_of_group,
                     };
                     message::write(out, &message, delivered);
+                }
+                self.answered_once(subscription);
+                Ok(Flow::Continue)
+            }
+            Event::NoMessage {
+                subscription,
+                in_use,
+            } => {
+                if let Some((id, destination)) = self.answered_once(subscription) {
+                    message::write_none(out, &id, &destination, in_use);
+                }
+                Ok(Flow::Continue)
+            }
+            Event::Browsed {
+                subscription,
+                messages,
+                more,
+            } => {
+                if let Some((id, destination)) = self.answered_once(subscription) {
+                    message::write_browsed(out, &id, &messages);
+                    message::write_end(out, &id, &destination, more);
                 }
                 Ok(Flow::Continue)
             }

@@ -7,7 +7,7 @@ use super::{
     send::{boolean, number},
 };
 use crate::{
-    embedded::connection::AckMode,
+    embedded::connection::{AckMode, Selector, Wait},
     stomp::{destination, frame::Frame},
 };
 
@@ -22,14 +22,30 @@ const DURABLE: [&str; 3] = [
     "durable-subscription-name",
 ];
 
+/// Extensions that are understood.
+const KNOWN: [&str; 3] = ["activemq.prefetchSize", "q-get", "q-wait"];
+
 /// A SUBSCRIBE frame that makes sense.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub(super) struct Subscribe {
     pub(super) id: String,
     pub(super) destination: Destination,
     pub(super) durable: Option<String>,
     pub(super) ack: AckMode,
     pub(super) prefetch: u32,
+    pub(super) selector: Option<Selector>,
+    pub(super) kind: Kind,
+}
+
+/// What a SUBSCRIBE frame asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// All messages.
+    Push,
+    /// One message (`q-get:1`).
+    Get(Wait),
+    /// To look at what is there (`browser:true`).
+    Browse,
 }
 
 impl Subscribe {
@@ -53,6 +69,11 @@ impl Subscribe {
             Some(other) => return Err(Refusal::invalid(format!("unknown ack mode '{other}'"))),
         };
         let durable = durable_name(frame).map(str::to_owned);
+        let kind = kind(frame)?;
+        if durable.is_some() && kind != Kind::Push {
+            let detail = "from a durable subscription messages can't be taken one by one";
+            return Err(Refusal::invalid(detail));
+        }
         if durable.is_some() && !has_client_id {
             let detail = "a durable subscription needs a client-id in CONNECT";
             return Err(Refusal::invalid(detail));
@@ -70,6 +91,8 @@ impl Subscribe {
             durable,
             ack,
             prefetch: prefetch(frame, ack)?,
+            selector: selector(frame)?,
+            kind,
         })
     }
 }
@@ -98,14 +121,38 @@ fn prefetch(frame: &Frame, ack: AckMode) -> Result<u32, Refusal> {
     Ok(prefetch)
 }
 
+fn selector(frame: &Frame) -> Result<Option<Selector>, Refusal> {
+    let text = frame.header("selector").filter(|text| !text.is_empty());
+    Ok(text.map(str::parse).transpose()?)
+}
+
+fn kind(frame: &Frame) -> Result<Kind, Refusal> {
+    let browses = frame.header("browser");
+    let browses = browses.map_or(Ok(false), |value| boolean("browser", value))?;
+    let wait = frame.header("q-wait");
+    let wait = wait
+        .map(|value| number::<u32>("q-wait", value))
+        .transpose()?;
+    match (frame.header("q-get"), browses) {
+        (Some("1"), false) => Ok(Kind::Get(match wait {
+            None | Some(0) => Wait::No,
+            Some(milliseconds) => Wait::For(i64::from(milliseconds)),
+        })),
+        (Some(_), true) => Err(Refusal::invalid("'browser' and 'q-get' exclude each other")),
+        (Some(other), false) => Err(Refusal::invalid(format!("q-get is 1, not '{other}'"))),
+        (None, _) if wait.is_some() => Err(Refusal::invalid("q-wait is for q-get:1 only")),
+        (None, true) => Ok(Kind::Browse),
+        (None, false) => Ok(Kind::Push),
+    }
+}
+
 /// A wish that is not understood is refused: the client would count on it otherwise.
 fn refuse_unknown(frame: &Frame) -> Result<(), Refusal> {
     for (name, value) in &frame.headers {
-        let known = DURABLE.contains(&name.as_str()) || name == "activemq.prefetchSize";
+        let known = DURABLE.contains(&name.as_str()) || KNOWN.contains(&name.as_str());
         let extension = name.starts_with("activemq.") || name.starts_with("q-");
         let wish = match name.as_str() {
-            "selector" => true,
-            "browser" | "exclusive" | "no-local" => boolean(name, value)?,
+            "exclusive" | "no-local" => boolean(name, value)?,
             _ => extension && !known,
         };
         if wish {
@@ -155,9 +202,11 @@ mod tests {
     fn what_is_not_understood_is_refused_by_name() {
         for (name, value) in [
             ("activemq.subscripionName", "typo"),
-            ("q-get", "1"),
-            ("selector", "a = 1"),
-            ("browser", "true"),
+            ("q-get", "2"),
+            ("q-wait", "100"),
+            ("q-peek", "1"),
+            ("selector", "a ="),
+            ("browser", "maybe"),
             ("exclusive", "maybe"),
             ("activemq.prefetchSize", "0"),
             ("activemq.prefetchSize", "many"),
@@ -169,6 +218,25 @@ mod tests {
         let refusal = read(&subscribe().with("activemq.retroactive", "true")).unwrap_err();
         assert!(refusal.detail.contains("activemq.retroactive"));
         assert!(read(&subscribe().with("exclusive", "false").with("x-other", "1")).is_ok());
+    }
+
+    #[test]
+    fn one_message_or_a_look_can_be_asked_for() {
+        let kind = |frame: Frame| read(&frame).map(|it| it.kind);
+        let get = || subscribe().with("q-get", "1");
+        assert_eq!(kind(subscribe()), Ok(Kind::Push));
+        assert_eq!(kind(subscribe().with("browser", "false")), Ok(Kind::Push));
+        assert_eq!(kind(get()), Ok(Kind::Get(Wait::No)));
+        let waits = get().with("q-wait", "250");
+        assert_eq!(kind(waits), Ok(Kind::Get(Wait::For(250))));
+        assert_eq!(kind(subscribe().with("browser", "true")), Ok(Kind::Browse));
+        assert!(kind(get().with("browser", "true")).is_err());
+        assert!(kind(get().with("q-wait", "-1")).is_err());
+        assert!(kind(get().with("durable-subscription-name", "d")).is_err());
+        let selector = read(&subscribe().with("selector", "a = 1"))
+            .unwrap()
+            .selector;
+        assert_eq!(selector.unwrap().as_str(), "a = 1");
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod edges;
 mod hostile;
 mod logged;
 mod places;
+mod pulling;
 mod python;
 mod reports;
 mod sessions;
@@ -15,7 +16,7 @@ use pillarbox_messages::{Destination, clock::SystemClock};
 use tempfile::TempDir;
 
 use super::{StompLimits, StompServer};
-use crate::{Broker, BrokerOptions, ClientTemplates, stomp::testing::Peer};
+use crate::{Broker, BrokerOptions, ClientTemplates, QueueDefinition, stomp::testing::Peer};
 
 /// A queue manager and its server. It has queue `q`, topic `t`, and topics whose names start with `client`.
 struct Site {
@@ -91,5 +92,18 @@ fn options(directory: &TempDir) -> BrokerOptions {
             destination.name().starts_with("client")
         }),
         ..BrokerOptions::new(directory.path(), SystemClock::shared())
+    }
+}
+
+impl Site {
+    /// With these queues besides.
+    async fn with_queues(queues: Vec<QueueDefinition>) -> Self {
+        let directory = TempDir::new().unwrap();
+        let options = BrokerOptions {
+            queues,
+            ..options(&directory)
+        };
+        let broker = Broker::open(options).await.unwrap();
+        Self::serve(directory, broker, StompLimits::default()).await
     }
 }

@@ -6,7 +6,7 @@ use super::{Asked, Delivered, Expected, Fate, Simulation};
 use crate::{
     BusError,
     core::{Input, message::NewMessage, queue::State, tests::message},
-    embedded::connection::{AckMode, Command, ConnectionId, MessageId},
+    embedded::connection::{AckMode, Command, ConnectionId, MessageId, Wait},
 };
 
 impl Simulation {
@@ -58,11 +58,47 @@ impl Simulation {
         let prefetch = u32::try_from(1 + self.below(5)).unwrap();
         let (durable, token) = (durable.then(|| "n".to_owned()), self.fresh());
         let command = Command::Subscribe {
+            selector: None,
             subscription,
             destination,
             durable,
             ack,
             prefetch,
+            token,
+        };
+        self.command(connection, command);
+    }
+
+    /// Takes one message, perhaps a certain one, perhaps waiting.
+    pub(super) fn get(&mut self) {
+        let Some(connection) = self.connection() else {
+            return;
+        };
+        let (place, wanted) = match self.below(4) {
+            0 => ("work", None),
+            1 => ("other", None),
+            2 => ("other", Some("JMSPriority > 4".to_owned())),
+            _ => (
+                "other",
+                self.waiting().map(|id| format!("JMSMessageID = '{id}'")),
+            ),
+        };
+        let wait = match self.below(3) {
+            0 => Wait::No,
+            1 => Wait::For(i64::try_from(self.below(2000)).unwrap()),
+            _ => Wait::Forever,
+        };
+        let (subscription, token) = (self.fresh(), self.fresh());
+        self.subscriptions.insert((connection, subscription), place);
+        if wanted.is_some() {
+            self.picky.insert((connection, subscription));
+        }
+        let command = Command::Get {
+            subscription,
+            destination: Destination::queue(place),
+            selector: wanted.map(|text| text.parse().unwrap()),
+            wait,
+            ack: AckMode::Individual,
             token,
         };
         self.command(connection, command);

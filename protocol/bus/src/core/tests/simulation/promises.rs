@@ -114,6 +114,7 @@ impl Simulation {
             self.subscriptions.insert((connection, subscription), place);
             let (ack, prefetch, token) = (AckMode::Individual, 1000, self.fresh());
             let command = Command::Subscribe {
+                selector: None,
                 subscription,
                 destination,
                 durable,

@@ -1,0 +1,232 @@
+//! Queues with attributes, single messages and looks, as clients on the wire have them.
+
+use super::{
+    Site,
+    sessions::{ack, message, quiet, send, subscribe},
+};
+use crate::{
+    LaneHash, Lanes, OutOfOrder, QueueAttributes, QueueDefinition, StompLimits,
+    stomp::{
+        frame::{Frame, StompCommand},
+        testing::Peer,
+    },
+};
+
+fn get(id: &str, destination: &str) -> Frame {
+    subscribe(id, destination, "client-individual").with("q-get", "1")
+}
+
+fn body(frame: &Frame) -> &str {
+    std::str::from_utf8(&frame.body).unwrap()
+}
+
+async fn nack(peer: &mut Peer, message: &Frame) {
+    let id = message.header("ack").unwrap().to_owned();
+    peer.ask(Frame::new(StompCommand::Nack).with("id", id))
+        .await;
+}
+
+fn queue(name: &str, attributes: QueueAttributes) -> QueueDefinition {
+    QueueDefinition {
+        name: name.to_owned(),
+        attributes,
+    }
+}
+
+#[tokio::test]
+async fn one_message_is_got_and_the_id_is_free_again() {
+    let site = Site::start(StompLimits::default()).await;
+    let mut peer = site.connect("").await;
+    peer.ask(get("g", "/queue/q")).await;
+    let none = message(&mut peer).await;
+    assert_eq!(none.header("q-get"), Some("none"));
+    assert_eq!(none.header("subscription"), Some("g"));
+    assert_eq!(none.header("destination"), Some("/queue/q"));
+    assert_eq!(none.header("ack"), None);
+    for (text, color) in [("1", "red"), ("2", "blue"), ("3", "red")] {
+        let sent = send("/queue/q", text).with("color", color);
+        peer.ask(sent.with("correlation-id", color)).await;
+    }
+    peer.ask(get("g", "/queue/q").with("selector", "color = 'blue'"))
+        .await;
+    let second = message(&mut peer).await;
+    assert_eq!(body(&second), "2");
+    peer.ask(get("g", "/queue/q").with("selector", "JMSCorrelationID = 'red'"))
+        .await;
+    let first = message(&mut peer).await;
+    assert_eq!(body(&first), "1");
+    peer.ask(get("g", "/queue/q").with("selector", "color = 'blue'"))
+        .await;
+    let held = message(&mut peer).await;
+    assert_eq!(held.header("q-in-use"), Some("true"), "it is in hand");
+    peer.ask(ack(&second)).await;
+    nack(&mut peer, &first).await;
+    quiet(&mut peer).await;
+    assert_eq!(site.broker.stats().messages, 2);
+}
+
+#[tokio::test]
+async fn a_get_waits_for_its_message_and_not_longer_than_it_may() {
+    let site = Site::start(StompLimits::default()).await;
+    let (mut one, mut other) = (site.connect("").await, site.connect("").await);
+    one.ask(get("short", "/queue/q").with("q-wait", "20")).await;
+    assert_eq!(message(&mut one).await.header("q-get"), Some("none"));
+    one.ask(get("long", "/queue/q").with("q-wait", "600000"))
+        .await;
+    other.ask(send("/queue/q", "came")).await;
+    let came = message(&mut one).await;
+    assert_eq!(
+        (body(&came), came.header("subscription")),
+        ("came", Some("long"))
+    );
+    one.ask(ack(&came)).await;
+    one.ask(get("gone", "/queue/q").with("q-wait", "600000"))
+        .await;
+    one.ask(Frame::new(StompCommand::Unsubscribe).with("id", "gone"))
+        .await;
+    other.ask(send("/queue/q", "stays")).await;
+    quiet(&mut one).await;
+    assert_eq!(site.broker.stats().messages, 1);
+}
+
+#[tokio::test]
+async fn looking_takes_nothing() {
+    let site = Site::start(StompLimits::default()).await;
+    let mut peer = site.connect("").await;
+    for text in ["1", "2", "3"] {
+        peer.ask(send("/queue/q", text)).await;
+    }
+    for _ in 0..2 {
+        peer.ask(subscribe("b", "/queue/q", "auto").with("browser", "true"))
+            .await;
+        for text in ["1", "2", "3"] {
+            let seen = message(&mut peer).await;
+            assert_eq!((body(&seen), seen.header("ack")), (text, None));
+        }
+        let end = message(&mut peer).await;
+        assert_eq!(end.header("browser"), Some("end"));
+        assert_eq!(end.header("subscription"), Some("b"));
+    }
+    assert_eq!(site.broker.stats().messages, 3);
+}
+
+#[tokio::test]
+async fn messages_jump_a_queue_that_lets_them() {
+    let out_of_order = OutOfOrder {
+        top: true,
+        before: true,
+    };
+    let attributes = QueueAttributes {
+        out_of_order,
+        ..QueueAttributes::default()
+    };
+    let site = Site::with_queues(vec![queue("tickets", attributes)]).await;
+    let mut peer = site.connect("").await;
+    let sent = send("/queue/tickets", "2").with("receipt", "r");
+    peer.send(sent).await;
+    let receipt = peer.expect(StompCommand::Receipt).await;
+    let id = receipt.header("message-id").unwrap().to_owned();
+    peer.ask(send("/queue/tickets", "3")).await;
+    peer.ask(send("/queue/tickets", "1").with("q-before", &id))
+        .await;
+    peer.ask(send("/queue/tickets", "0").with("q-top", "true"))
+        .await;
+    peer.ask(subscribe("s", "/queue/tickets", "client")).await;
+    for text in ["0", "1", "2", "3"] {
+        assert_eq!(body(&message(&mut peer).await), text);
+    }
+    let mut other = site.connect("").await;
+    other
+        .send(send("/queue/tickets", "x").with("q-before", &id))
+        .await;
+    let error = other.expect(StompCommand::Error).await;
+    assert_eq!(error.header("message"), Some("BAD-ID"), "it is in hand");
+    let mut third = site.connect("").await;
+    third
+        .send(send("/queue/q", "x").with("q-top", "true"))
+        .await;
+    let error = third.expect(StompCommand::Error).await;
+    assert_eq!(error.header("message"), Some("INVALID"));
+}
+
+/// A router outside sends to one of the lanes by itself; its consumers take one lane each.
+#[tokio::test]
+async fn lanes_are_addressed_from_outside() {
+    let attributes = QueueAttributes {
+        lanes: Lanes::Hashed {
+            count: 4,
+            hash: LaneHash::JavaString,
+        },
+        ..QueueAttributes::default()
+    };
+    let site = Site::with_queues(vec![queue("OMS.ORDER.EVENTS", attributes)]).await;
+    let mut listeners = Vec::new();
+    for lane in 0..4 {
+        let mut listener = site.connect("").await;
+        let lane = format!("/queue/OMS.ORDER.EVENTS.{lane}");
+        listener
+            .ask(subscribe("s", &lane, "client-individual"))
+            .await;
+        listeners.push(listener);
+    }
+    let mut router = site.connect("").await;
+    // Java: Math.floorMod("ORDER-1".hashCode(), 4) is 2.
+    router
+        .ask(send("/queue/OMS.ORDER.EVENTS.2", "routed"))
+        .await;
+    router
+        .ask(send("/queue/OMS.ORDER.EVENTS", "grouped").with("JMSXGroupID", "ORDER-1"))
+        .await;
+    let first = message(&mut listeners[2]).await;
+    assert_eq!(body(&first), "routed");
+    assert_eq!(
+        first.header("destination"),
+        Some("/queue/OMS.ORDER.EVENTS.2")
+    );
+    assert_eq!(first.header("JMSXGroupFirstForConsumer"), Some("true"));
+    quiet(&mut listeners[2]).await;
+    listeners[2].ask(ack(&first)).await;
+    let second = message(&mut listeners[2]).await;
+    assert_eq!(body(&second), "grouped");
+    assert_eq!(
+        second.header("destination"),
+        Some("/queue/OMS.ORDER.EVENTS")
+    );
+    assert_eq!(second.header("JMSXGroupFirstForConsumer"), None);
+    for listener in &mut listeners {
+        quiet(listener).await;
+    }
+}
+
+#[tokio::test]
+async fn b20_what_is_refused_comes_again_and_is_moved_aside_at_the_limit() {
+    let mut attributes = QueueAttributes {
+        backout_limit: Some(2),
+        backout_queue: Some("aside".to_owned()),
+        ..QueueAttributes::default()
+    };
+    attributes.retry_delay.initial_ms = 1;
+    let site = Site::with_queues(vec![queue("work", attributes)]).await;
+    let mut peer = site.connect("").await;
+    peer.ask(subscribe("s", "/queue/work", "client-individual"))
+        .await;
+    peer.ask(send("/queue/work", "bad").with("persistent", "true"))
+        .await;
+    for count in ["0", "1"] {
+        let got = message(&mut peer).await;
+        assert_eq!(got.header("q-backout-count"), Some(count));
+        nack(&mut peer, &got).await;
+    }
+    peer.ask(subscribe("aside", "/queue/aside", "client-individual"))
+        .await;
+    let moved = message(&mut peer).await;
+    for (name, value) in [
+        ("q-backout-count", "2"),
+        ("q-reason", "backout"),
+        ("q-failure-cause", "refused"),
+        ("original-destination", "/queue/work"),
+    ] {
+        assert_eq!(moved.header(name), Some(value), "{name}");
+    }
+    assert!(moved.header("q-failed-at").is_some());
+}
