@@ -1,5 +1,6 @@
 //! On brokers that were not written here: a repository joins them by its settings alone.
 
+mod blips;
 mod clients;
 mod operations;
 mod outages;

@@ -4,6 +4,7 @@ pub(crate) mod brokers;
 pub(crate) mod joined;
 pub(crate) mod peers;
 pub(crate) mod process;
+pub(crate) mod proxy;
 pub(crate) mod raw_peer;
 pub(crate) mod site;
 pub(crate) mod slow_exchange;

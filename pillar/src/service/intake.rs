@@ -8,7 +8,7 @@ use pillarbox_messages::{CollectionId, ComponentId, CorrelationId, FileId, Messa
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, debug, info_span};
 
-use super::serving::{acknowledge, serve};
+use super::serving::{Served, acknowledge, serve};
 use crate::context::Context;
 
 /// Messages of one key are handled in the order in which they came.
@@ -136,7 +136,12 @@ impl Intake {
         let workers = self.workers.of(&received.message);
         let span = span_of(self.context.component.id(), &received.message);
         // On the heap once, instead of moved through every layer of the workers.
-        let job = Box::pin(serve(Arc::clone(&self.context), delivery, received)).instrument(span);
+        let served = Served {
+            delivery,
+            received,
+            comes_again: self.request.redelivers(),
+        };
+        let job = Box::pin(serve(Arc::clone(&self.context), served)).instrument(span);
         if workers.submit(key, job).await.is_err() {
             debug!("a message came while stopping; it goes back to its queue");
         }

@@ -12,8 +12,21 @@ use crate::{
     handlers::{self, Answer, Progress},
 };
 
+/// A request as the bus has delivered it.
+pub(super) struct Served {
+    pub(super) delivery: Delivery,
+    pub(super) received: Received,
+    /// Whether it comes again if the connection breaks before it is acknowledged.
+    pub(super) comes_again: bool,
+}
+
 /// Handles one request to its end: answer, acknowledgement, alarm.
-pub(super) async fn serve(context: Arc<Context>, delivery: Delivery, received: Received) {
+pub(super) async fn serve(context: Arc<Context>, served: Served) {
+    let Served {
+        delivery,
+        received,
+        comes_again,
+    } = served;
     let request = &received.message;
     let kind = request.message_type();
     let progress = BusProgress {
@@ -39,9 +52,18 @@ pub(super) async fn serve(context: Arc<Context>, delivery: Delivery, received: R
         acknowledge(delivery).await;
         return;
     };
-    match finish(&context, delivery, &received, &answer).await {
+    let mut sent = finish(&context, delivery, &received, &answer).await;
+    if let Err(error) = &sent
+        && !comes_again
+        && *error != BusError::Closed
+        && !request.message_type().is_identify_request()
+    {
+        debug!(%error, "the request does not come again; its answer is sent by itself");
+        sent = send_alone(&context, &received, &answer).await;
+    }
+    match sent {
         Ok(()) => report(&context, request, answer).await,
-        // The request comes again, and is then answered from what was remembered.
+        // Where the request comes again, it is then answered from what was remembered.
         Err(error) => warn!(%error, "the answer could not be sent"),
     }
 }
@@ -66,6 +88,17 @@ async fn finish(
     transaction.send(outgoing);
     transaction.ack(delivery);
     transaction.commit().await
+}
+
+/// Sends an answer, again if need be, until the bus has it.
+async fn send_alone(
+    context: &Context,
+    received: &Received,
+    answer: &Answer,
+) -> Result<(), BusError> {
+    let component = &context.component;
+    let outgoing = component.outgoing_reply(&answer.message, received.reply_address.as_deref());
+    component.bus().publish(outgoing).await
 }
 
 /// The log line and, after the answer, the alarm.

@@ -163,6 +163,34 @@ pillars = ["{pillars}"]
         self.settings("node", &self.node_settings(pillars));
     }
 
+    /// Has a part find the broker at another port of this machine, from its next start on.
+    pub(crate) fn lead(&self, part: &str, port: u16) {
+        let broker = format!("127.0.0.1:{}", self.port);
+        self.rewrite(
+            part,
+            "repository.toml",
+            &broker,
+            &format!("127.0.0.1:{port}"),
+        );
+    }
+
+    /// Lets a part fetch from this host as well, from its next start on.
+    pub(crate) fn allow_host(&self, part: &str, host: &str) {
+        self.rewrite(
+            part,
+            "node.toml",
+            "hosts = [",
+            &format!("hosts = [\"{host}\", "),
+        );
+    }
+
+    fn rewrite(&self, part: &str, file: &str, from: &str, to: &str) {
+        let file = self.part(part).join(file);
+        let text = fs::read_to_string(&file).expect("can be read");
+        assert!(text.contains(from), "{text}");
+        fs::write(&file, text.replace(from, to)).expect("can be written");
+    }
+
     fn node_settings(&self, pillars: &[&str]) -> String {
         let port = self.exchange_port;
         let mut text = format!(
@@ -193,13 +221,6 @@ pillars = ["{pillars}"]
             "[exchange]\nhosts = [\"127.0.0.1:{}\"]\n",
             self.exchange_port
         )
-    }
-
-    /// A connection to the broker that is back at once when the broker is.
-    fn stomp(&self) -> StompOptions {
-        let mut options = StompOptions::new(format!("127.0.0.1:{}", self.port));
-        options.longest_pause = Duration::from_millis(200);
-        options
     }
 
     /// A second set of client settings, with data of its own.
@@ -273,12 +294,19 @@ pub(crate) struct LibraryClient {
 impl LibraryClient {
     /// Connects a passing one.
     pub(crate) async fn of(site: &Joined) -> Self {
+        Self::at(site, site.port).await
+    }
+
+    /// Connects a passing one that finds the broker at this port, and is back at once when the broker is.
+    pub(crate) async fn at(site: &Joined, port: u16) -> Self {
         let (repository, node) = pillarbox_settings::load(&site.part("client")).expect("settings");
         let id = passing_id();
         let connect = ConnectOptions {
             client_id: id.as_str().to_owned(),
         };
-        let bus = Bus::stomp(site.stomp(), connect);
+        let mut options = StompOptions::new(format!("127.0.0.1:{port}"));
+        options.longest_pause = Duration::from_millis(200);
+        let bus = Bus::stomp(options, connect);
         bus.ready(PATIENCE).await.expect("the broker answers");
         let base = node.client.and_then(|client| client.exchange);
         let base = base.expect("an exchange");

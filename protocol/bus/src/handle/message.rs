@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use pillarbox_messages::Destination;
+use pillarbox_messages::{Destination, DestinationKind};
 
 pub use crate::embedded::connection::{AckMode, Selector, Wait};
 use crate::{
@@ -179,6 +179,15 @@ pub struct SubscribeRequest {
     pub ack: AckMode,
     /// How many deliveries may be unacknowledged; not 0.
     pub prefetch: u32,
+}
+
+impl SubscribeRequest {
+    /// Whether what was delivered and not acknowledged comes again when the connection has broken: not from a plain
+    /// topic, nor from a temporary queue, which ends with its connection.
+    #[must_use]
+    pub fn redelivers(&self) -> bool {
+        self.durable.is_some() || self.destination.kind() == DestinationKind::Queue
+    }
 }
 
 /// Which message to take, and whether to wait for it.

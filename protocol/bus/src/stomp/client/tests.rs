@@ -187,6 +187,50 @@ async fn a_consumer_that_stands_still_keeps_the_connection() {
     }
 }
 
+/// Nobody sends again what a plain topic has delivered.
+#[tokio::test]
+async fn what_waits_for_a_consumer_outlives_the_connection_of_a_plain_topic() {
+    let (listener, options) = listen().await;
+    let bus = connect(options);
+    let plain = SubscribeRequest {
+        durable: None,
+        prefetch: 2,
+        ..request(AckMode::Individual)
+    };
+    let mut subscription = None;
+    for round in 0..3 {
+        let mut peer = Peer::accept(&listener).await;
+        peer.welcome().await;
+        let subscribing = async {
+            if subscription.is_none() {
+                subscription = Some(bus.subscribe(plain.clone()).await.unwrap());
+            }
+        };
+        let serving = async {
+            let frame = peer.expect(StompCommand::Subscribe).await;
+            peer.confirm(&frame).await;
+            // The first two fill the channel, the next two wait before it.
+            for number in 0..2 {
+                peer.send(message(&format!("{round}.{number}"))).await;
+            }
+        };
+        tokio::join!(subscribing, serving);
+        let publishing = bus.publish(persistent("x"));
+        let answering = async {
+            let frame = peer.expect(StompCommand::Send).await;
+            peer.confirm(&frame).await;
+        };
+        tokio::join!(answering, async { publishing.await.unwrap() });
+    }
+    let mut subscription = subscription.unwrap();
+    let mut taken = Vec::new();
+    while taken.len() < 6 {
+        let next = tokio::time::timeout(DEADLINE, subscription.next()).await;
+        taken.push(next.unwrap().unwrap().message.message_id.clone());
+    }
+    assert_eq!(taken, ["m0.0", "m0.1", "m1.0", "m1.1", "m2.0", "m2.1"]);
+}
+
 #[tokio::test]
 async fn a_consumer_that_stands_still_holds_up_no_other() {
     let (listener, options) = listen().await;

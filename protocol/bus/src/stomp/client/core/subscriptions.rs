@@ -253,10 +253,10 @@ impl Subscriptions {
         }
     }
 
-    /// The connection is gone, and with it what it delivered.
+    /// The connection is gone, and with it what it delivered, but for what nobody would deliver again.
     pub(super) fn disconnected(&mut self) {
         for subscribed in self.by_number.values_mut() {
-            subscribed.overflow.clear();
+            subscribed.keep_only_copies();
             subscribed.in_flight.clear();
             subscribed.again_at = None;
             subscribed.generation = 0;
@@ -276,6 +276,17 @@ impl Subscribed {
             0 => number.to_string(),
             generation => format!("{number}.{generation}"),
         }
+    }
+
+    /// Drops of what had no room all that comes again. Of the rest so much stays that the next connection may deliver
+    /// as much again.
+    fn keep_only_copies(&mut self) {
+        let kept = if self.request.redelivers() {
+            0
+        } else {
+            usize::try_from(self.request.prefetch).unwrap_or(usize::MAX)
+        };
+        self.overflow.truncate(kept);
     }
 
     /// Moves what it can to the channel; false if nobody listens.
