@@ -9,6 +9,7 @@
 //!   [`get_audit_trails`], [`get_status`]: the operations.
 //! * [`new_file`]: what is known of a file that pillars are to store.
 //! * `resuming`: going on where another process was.
+//! * `repeating`: asking again what may have got lost in an outage of the bus.
 //! * [`paging`]: walking through a listing that comes in pages.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +19,7 @@ use pillarbox_messages::{
 };
 use serde::{Deserialize, Serialize};
 
+use self::repeating::Repeats;
 use crate::event::{Completed, ComponentFailure, Concern, Event, EventKind};
 
 mod asking_again;
@@ -34,6 +36,7 @@ pub mod paging;
 mod performing;
 pub mod procedure;
 pub mod put_file;
+mod repeating;
 pub mod replace_file;
 mod resuming;
 mod step;
@@ -69,6 +72,9 @@ pub struct Conversation<P> {
     /// each contributor.
     #[serde(skip)]
     held: Vec<Held>,
+    /// Who goes on asks everybody anew.
+    #[serde(skip)]
+    repeats: Repeats,
 }
 
 /// An answer, with the transport's reply address that came with it.
@@ -148,7 +154,7 @@ type Actions = Vec<Action>;
 impl<P: Procedure> Conversation<P> {
     /// A conversation that has not begun.
     #[must_use]
-    pub const fn new(context: Context, procedure: P) -> Self {
+    pub fn new(context: Context, procedure: P) -> Self {
         Self {
             context,
             procedure,
@@ -161,6 +167,7 @@ impl<P: Procedure> Conversation<P> {
             unreadable: BTreeMap::new(),
             owed: BTreeMap::new(),
             held: Vec::new(),
+            repeats: Repeats::default(),
         }
     }
 
@@ -186,14 +193,21 @@ impl<P: Procedure> Conversation<P> {
     pub fn step(&mut self, input: Input, now_ms: i64) -> Vec<Action> {
         let mut actions = Actions::new();
         self.count_answer(&input);
+        self.take(input, now_ms, &mut actions);
+        self.arrange_repeats(now_ms, &mut actions);
+        actions
+    }
+
+    /// What an input means for the phase.
+    fn take(&mut self, input: Input, now_ms: i64, actions: &mut Actions) {
         match (&self.phase, input) {
-            (Phase::Done, _) => ignored("the conversation is over", &mut actions),
-            (Phase::New, Input::Start) => self.start(now_ms, &mut actions),
-            (_, Input::Resumed { grace_ms }) => self.take_up(grace_ms, now_ms, &mut actions),
+            (Phase::Done, _) => ignored("the conversation is over", actions),
+            (Phase::New, Input::Start) => self.start(now_ms, actions),
+            (_, Input::Resumed { grace_ms }) => self.take_up(grace_ms, now_ms, actions),
             (_, Input::NotKept { text }) => {
                 actions.push(Action::Emit(Box::new(self.not_kept(&text))));
             }
-            (_, Input::Abort { reason }) => self.finish_failed(&reason, &mut actions),
+            (_, Input::Abort { reason }) => self.finish_failed(&reason, actions),
             (
                 _,
                 Input::Message {
@@ -201,7 +215,7 @@ impl<P: Procedure> Conversation<P> {
                     reply_address,
                 },
             ) => {
-                self.message(*message, reply_address, now_ms, &mut actions);
+                self.message(*message, reply_address, now_ms, actions);
             }
             (
                 _,
@@ -210,28 +224,29 @@ impl<P: Procedure> Conversation<P> {
                     message_type,
                     reason,
                 },
-            ) => self.unreadable(from, message_type, &reason, &mut actions),
+            ) => self.unreadable(from, message_type, &reason, actions),
             (_, Input::Sent { contributor }) => self.sent(contributor),
-            (_, Input::Reconnected { answers_kept }) => self.ask_again(answers_kept, &mut actions),
+            (_, Input::Unsettled) => self.repeats.unsettle(),
+            (_, Input::Reconnected { answers_kept }) => {
+                self.repeats.unsettle();
+                self.ask_again(answers_kept, actions);
+            }
             (_, Input::TimerFired) if self.end_ms.is_some_and(|at| now_ms >= at) => {
-                self.time_is_over(&mut actions);
+                self.time_is_over(actions);
             }
-            (Phase::Identifying(_), Input::TimerFired) => self.identify_timer(now_ms, &mut actions),
-            (Phase::Offering(_), Input::TimerFired) => self.offer_timer(now_ms, &mut actions),
-            (Phase::Performing(_), Input::TimerFired) => self.perform_timer(now_ms, &mut actions),
-            (_, Input::Examined { checksum }) => self.examined(checksum, now_ms, &mut actions),
+            (Phase::Identifying(_), Input::TimerFired) => self.identify_timer(now_ms, actions),
+            (Phase::Offering(_), Input::TimerFired) => self.offer_timer(now_ms, actions),
+            (Phase::Performing(_), Input::TimerFired) => self.perform_timer(now_ms, actions),
+            (_, Input::Examined { checksum }) => self.examined(checksum, now_ms, actions),
             (_, Input::ExamineFailed { text }) => {
-                self.finish_failed(&format!("the file could not be read: {text}"), &mut actions);
+                self.finish_failed(&format!("the file could not be read: {text}"), actions);
             }
-            (Phase::Offering(_), Input::OfferReady) => self.offer_ready(now_ms, &mut actions),
+            (Phase::Offering(_), Input::OfferReady) => self.offer_ready(now_ms, actions),
             (Phase::Offering(_), Input::OfferFailed { text }) => {
-                self.finish_failed(
-                    &format!("the file could not be offered: {text}"),
-                    &mut actions,
-                );
+                self.finish_failed(&format!("the file could not be offered: {text}"), actions);
             }
             (Phase::Performing(_), Input::DownloadFinished(delivered)) => {
-                self.download_finished(delivered, now_ms, &mut actions);
+                self.download_finished(delivered, now_ms, actions);
             }
             (
                 Phase::Performing(_),
@@ -240,7 +255,7 @@ impl<P: Procedure> Conversation<P> {
                     text,
                 },
             ) => {
-                self.download_failed(another_may_help, &text, now_ms, &mut actions);
+                self.download_failed(another_may_help, &text, now_ms, actions);
             }
             // Later, whoever answered shows that it did get there.
             (
@@ -249,7 +264,7 @@ impl<P: Procedure> Conversation<P> {
                     contributor: None,
                     text,
                 },
-            ) => self.not_identifying(&text, &mut actions),
+            ) => self.not_identifying(&text, actions),
             (
                 Phase::Performing(_),
                 Input::SendFailed {
@@ -257,11 +272,10 @@ impl<P: Procedure> Conversation<P> {
                     text,
                 },
             ) => {
-                self.send_failed(&contributor, &text, now_ms, &mut actions);
+                self.send_failed(&contributor, &text, now_ms, actions);
             }
-            (_, _) => ignored("not expected in this phase", &mut actions),
+            (_, _) => ignored("not expected in this phase", actions),
         }
-        actions
     }
 
     /// Sorts out a message by its exact type, its sender and what it is about.
@@ -293,6 +307,7 @@ impl<P: Procedure> Conversation<P> {
                 self.identify_response(&message, reply_address, now_ms, out);
             }
             Phase::Performing(_) if kind == P::PROGRESS || kind == P::FINAL => {
+                self.repeats.heard(&message.header().from);
                 self.operation_response(message, now_ms, out);
             }
             _ => ignored("a response out of sequence", out),
@@ -318,6 +333,7 @@ impl<P: Procedure> Conversation<P> {
             message_type.map_or("message", MessageType::as_str)
         );
         if let Some(from) = &from {
+            self.repeats.heard(from);
             self.unreadable.insert(from.clone(), text.clone());
         }
         let kind = EventKind::Warning {

@@ -15,14 +15,15 @@ use pillarbox_messages::{
     CollectionId, ComponentId, CorrelationId, Destination, DestinationKind, FileId, MessageKind,
 };
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::{mpsc, oneshot, watch},
     task::JoinSet,
+    time::Instant,
 };
 use tracing::{debug, warn};
 
 pub(crate) use self::room::Receipt;
 use self::{listening::listen, room::Room};
-use crate::{conversation::Context, error::ClientError, journal::Journal};
+use crate::{conversation::Context, error::ClientError, journal::Journal, task::Link};
 
 /// How many messages may wait for one conversation.
 const INBOX_MESSAGES: usize = 256;
@@ -95,6 +96,7 @@ enum Heard {
 #[derive(Clone, Debug)]
 pub(crate) struct Mediator {
     commands: mpsc::Sender<Command>,
+    returned: watch::Receiver<Option<Instant>>,
 }
 
 impl Mediator {
@@ -102,7 +104,10 @@ impl Mediator {
     pub(crate) fn start(component: Component, named: bool, journal: Option<Journal>) -> Self {
         let (commands, orders) = mpsc::channel(MEDIATOR_COMMANDS);
         let (heard, hearing) = mpsc::channel(MEDIATOR_MESSAGES);
+        let (returned, returned_at) = watch::channel(None);
         let task = Task {
+            link: Link::new(component.bus()),
+            returned,
             component,
             named,
             journal,
@@ -114,7 +119,15 @@ impl Mediator {
             listeners: JoinSet::new(),
         };
         tokio::spawn(task.run(orders, hearing));
-        Self { commands }
+        Self {
+            commands,
+            returned: returned_at,
+        }
+    }
+
+    /// When the bus came back last; none if it was never away.
+    pub(crate) fn returned_at(&self) -> Option<Instant> {
+        *self.returned.borrow()
     }
 
     /// Puts a conversation through; when this returns, no answer can be missed.
@@ -174,6 +187,9 @@ impl Mediator {
 
 struct Task {
     component: Component,
+    link: Link,
+    /// When the bus came back last.
+    returned: watch::Sender<Option<Instant>>,
     named: bool,
     journal: Option<Journal>,
     /// What has come for conversations that another process has left and nobody has taken up yet. It stays on the
@@ -213,6 +229,9 @@ impl Task {
                     Heard::Message(arrived) => self.route(*arrived),
                     Heard::Ended(destination) => self.ended(&destination),
                 },
+                () = self.link.connected_again() => {
+                    self.returned.send_replace(Some(Instant::now()));
+                }
                 Some(_) = self.listeners.join_next(), if !self.listeners.is_empty() => {}
             }
         }

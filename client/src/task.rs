@@ -23,8 +23,8 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
-pub(crate) use self::{ending::remove_offer, keeping::Keeping};
-use self::{link::Link, outbox::Outbox, seen::Seen};
+pub(crate) use self::{ending::remove_offer, keeping::Keeping, link::Link};
+use self::{outbox::Outbox, seen::Seen};
 use crate::{
     cargo::Cargo,
     client::Client,
@@ -74,6 +74,10 @@ pub(crate) enum Beginning {
 const GRACE: Duration = Duration::from_secs(60);
 /// How long nothing must have come before a resumed conversation asks again: what waited comes at once.
 const QUIET: Duration = Duration::from_millis(500);
+
+/// How long after the bus is back others may not be there yet: as long as the longest pause between two attempts to
+/// connect that is usual, twice.
+const SETTLING: Duration = Duration::from_secs(60);
 
 /// One conversation and everything that goes on for it.
 #[derive(Debug)]
@@ -177,7 +181,13 @@ impl<P: Procedure> ConversationTask<P> {
 
     fn begin(&mut self, beginning: Beginning) {
         match beginning {
-            Beginning::New => self.step(Input::Start),
+            Beginning::New => {
+                self.step(Input::Start);
+                let returned = self.surroundings.mediator.returned_at();
+                if returned.is_some_and(|at| at.elapsed() < SETTLING) {
+                    self.step(Input::Unsettled);
+                }
+            }
             Beginning::Resumed => {
                 // The other process may have laid something there.
                 self.leftover = self.cargo.address().is_some();

@@ -209,6 +209,9 @@ impl<P: Procedure> Conversation<P> {
         if matches!(&self.phase, Phase::Identifying(state) if state.again == Again::Done) {
             return ignored("those who are silent were not asked once more", out);
         }
+        if self.repeats.go_on() {
+            return ignored("it is asked again", out);
+        }
         let text = format!("the identify request could not be sent: {text}");
         self.finish_failed(&text, out);
     }

@@ -14,6 +14,7 @@ impl<P: Procedure> Conversation<P> {
     pub(super) fn perform(&mut self, chosen: Vec<ComponentId>, now_ms: i64, out: &mut Actions) {
         let until = deadline(now_ms, self.context.operation_timeout_ms);
         self.offered |= self.procedure.receives_file();
+        self.forget_repeats();
         self.phase = Phase::Performing(Performing {
             waiting: chosen.iter().map(|id| (id.clone(), until)).collect(),
             ..Performing::default()
@@ -53,6 +54,7 @@ impl<P: Procedure> Conversation<P> {
     }
 
     pub(super) fn ask(&mut self, contributor: &ComponentId, out: &mut Actions) {
+        self.note_asked(contributor);
         let Some(address) = self.addresses.get(contributor) else {
             return;
         };

@@ -102,6 +102,8 @@ pub enum Input {
         /// Whom it was for.
         contributor: ComponentId,
     },
+    /// The bus was away just before the conversation began: others may not be there yet.
+    Unsettled,
     /// The bus is there again after it was away.
     Reconnected {
         /// Whether answers have waited for this client; otherwise they may have got lost meanwhile.

@@ -8,6 +8,7 @@ mod get_file;
 mod listing;
 mod put_file;
 mod random;
+mod repeating;
 mod replace_file;
 mod resuming;
 mod retrying;

@@ -5,20 +5,20 @@ use tokio::sync::watch;
 
 /// The bus connection's state, as far as it was looked at.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(crate) struct Link {
     state: watch::Receiver<BusState>,
     away: bool,
 }
 
 impl Link {
-    pub(super) fn new(bus: &Bus) -> Self {
+    pub(crate) fn new(bus: &Bus) -> Self {
         let mut state = bus.state();
         let away = *state.borrow_and_update() != BusState::Connected;
         Self { state, away }
     }
 
     /// Returns when the bus is there again after it was away.
-    pub(super) async fn connected_again(&mut self) {
+    pub(crate) async fn connected_again(&mut self) {
         loop {
             match self.state.changed().await {
                 Ok(()) => {}

@@ -17,6 +17,7 @@ pub(crate) struct Proxy {
 
 #[derive(Debug)]
 struct State {
+    open: bool,
     /// How many have been let through so far.
     carried: usize,
     /// Both ends of what is being carried.
@@ -29,6 +30,7 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("bound").port();
         let state = Arc::new(Mutex::new(State {
+            open: true,
             carried: 0,
             ends: Vec::new(),
         }));
@@ -59,6 +61,16 @@ impl Proxy {
         }
     }
 
+    /// Cuts what is being carried, and lets nobody through until it is opened.
+    pub(crate) fn close(&self) {
+        self.state().open = false;
+        self.cut();
+    }
+
+    pub(crate) fn open(&self) {
+        self.state().open = true;
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
     }
@@ -71,6 +83,9 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 fn let_through(state: &Mutex<State>, client: TcpStream, server: u16) -> io::Result<()> {
     let server = TcpStream::connect(("127.0.0.1", server))?;
     let mut state = lock(state);
+    if !state.open {
+        return Ok(());
+    }
     state.carried += 1;
     state.ends.push(client.try_clone()?);
     state.ends.push(server.try_clone()?);
