@@ -3,11 +3,13 @@
 use std::{
     collections::BTreeMap,
     sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
 };
 
 use futures_util::{StreamExt as _, stream};
 use pillarbox_client::{EventKind, PutFile, Source};
 use pillarbox_messages::FileId;
+use tokio::time::timeout;
 
 use crate::support::{
     PATIENCE,
@@ -21,6 +23,12 @@ use crate::support::{
 
 const PUTS: usize = 200;
 const KILLS: usize = 3;
+/// Puts under way at once.
+const AT_ONCE: usize = 8;
+/// How long the puts after the last kill may take: much less than anybody's timeout.
+const REST: Duration = Duration::from_secs(240);
+/// Tries of one put: the first, and one for each kill.
+const TRIES: usize = 1 + KILLS;
 
 /// U55, as the names of the Java system have it: everything over topics.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -36,22 +44,26 @@ async fn u55_a_broker_that_is_killed_during_puts_with_names_of_the_collection() 
 
 async fn killed_during_puts(scheme: Scheme) {
     let mut broker = ActiveMq::start();
-    let site = Joined::with_timeouts(&broker, scheme, ["5s", "20s"]);
+    // A try that loses something in silence would wait for these.
+    let site = Joined::with_timeouts(&broker, scheme, ["10m", "1h"]);
     let _node = site.start("node");
     let client = LibraryClient::of(&site).await;
-    let ended = AtomicUsize::new(0);
+    let [ended, retries] = [(); 2].map(|()| AtomicUsize::new(0));
     let puts = (0..PUTS).map(|number| {
-        let (client, ended, site) = (&client, &ended, &site);
+        let (client, ended, retries, site) = (&client, &ended, &retries, &site);
         async move {
-            put_until_it_is_there(client, site, number).await;
+            let tries = put_until_it_is_there(client, site, number).await;
+            retries.fetch_add(tries - 1, Ordering::Relaxed);
             ended.fetch_add(1, Ordering::Relaxed);
         }
     });
-    let mut puts = stream::iter(puts).buffer_unordered(8);
+    let mut puts = stream::iter(puts).buffer_unordered(AT_ONCE);
     for kill in 1..=KILLS {
         // In the middle of what goes on.
         while ended.load(Ordering::Relaxed) < kill * PUTS / (KILLS + 1) {
-            puts.next().await.expect("not all have ended");
+            let next = timeout(REST, puts.next()).await;
+            let next = next.expect("somebody waits for an answer that does not come");
+            next.expect("not all have ended");
         }
         broker = tokio::task::block_in_place(|| {
             broker.kill();
@@ -59,16 +71,22 @@ async fn killed_during_puts(scheme: Scheme) {
             broker
         });
     }
-    puts.collect::<Vec<()>>().await;
+    let rest = timeout(REST, puts.collect::<Vec<()>>()).await;
+    rest.expect("somebody waits for an answer that does not come");
     client.close().await;
+    let retries = retries.into_inner();
+    println!("{PUTS} puts, {KILLS} kills, {retries} retries");
+    // None but of what was under way when the broker went, or began while it was away.
+    assert!(retries <= KILLS * AT_ONCE, "{retries} retries");
     assert_each_once(&site);
 }
 
-/// Puts a file, and again if the outage has made that fail. Every try ends with exactly one last event.
-async fn put_until_it_is_there(client: &LibraryClient, site: &Joined, number: usize) {
+/// Puts a file, and again if the outage has made that fail; gives how often it was tried. Every try ends with exactly
+/// one last event.
+async fn put_until_it_is_there(client: &LibraryClient, site: &Joined, number: usize) -> usize {
     let name = format!("{number}.bin");
     let file = site.file(&name, &content(number));
-    for _ in 0..10 {
+    for tries in 1..=TRIES {
         let put = PutFile::new(
             client.collection.clone(),
             FileId::from(&*name),
@@ -87,9 +105,12 @@ async fn put_until_it_is_there(client: &LibraryClient, site: &Joined, number: us
             .await;
         assert_eq!(ends, 1, "{name}");
         if outcome.complete {
-            return;
+            return tries;
         }
         println!("{name}: {}", outcome.last_event);
+        let late = outcome.last_event.contains("in time");
+        assert!(!late, "{name} was waited for in vain");
+        client.bus_is_there().await;
     }
     panic!("{name} is never there");
 }

@@ -27,7 +27,7 @@ use super::{
 };
 
 /// How long a broker may take to start, on a machine that does much else.
-const START: Duration = Duration::from_secs(180);
+pub(crate) const START: Duration = Duration::from_secs(180);
 /// How long a broker that has begun to listen may take to answer; it is asked again then.
 const ANSWER: Duration = Duration::from_secs(5);
 

@@ -20,7 +20,7 @@ use pillarbox_settings::ZonelessDates;
 
 use super::{
     PATIENCE,
-    brokers::Broker,
+    brokers::{Broker, START},
     process::{self, Running},
     site::{files_below, free_port},
 };
@@ -331,6 +331,11 @@ impl LibraryClient {
             collection,
             bus,
         }
+    }
+
+    /// Waits until the broker is there, which may start just now.
+    pub(crate) async fn bus_is_there(&self) {
+        self.bus.ready(START).await.expect("the broker answers");
     }
 
     pub(crate) async fn close(self) {
