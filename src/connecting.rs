@@ -105,7 +105,8 @@ impl Route {
     /// # Errors
     /// If the bus refuses the component for good.
     pub(crate) async fn connect_patiently(&self, id: &ComponentId) -> Result<Bus, BusError> {
-        self.connect_again(id, Who::Part, FORMER_CONNECTION).await
+        let patience = self.former_connection();
+        self.patient().connect_again(id, Who::Part, patience).await
     }
 
     /// Connects as a command does: waits for the bus for a while, and for an id that another process has or had, if
@@ -124,6 +125,24 @@ impl Route {
             Duration::ZERO
         };
         self.connect_again(id, Who::Command, patience).await
+    }
+
+    /// The same for whoever waits for a bus that does not let him in.
+    fn patient(&self) -> Self {
+        let mut patient = self.clone();
+        if let Self::There(options) = &mut patient {
+            options.refused_pause = Some(REFUSED_PAUSE);
+        }
+        patient
+    }
+
+    /// How long the id of a process that was killed may still be held: until the bus has noticed that its connection is
+    /// dead. Its host tells that at once, unless it has died too; then it is the heart-beats that don't come any more.
+    fn former_connection(&self) -> Duration {
+        match self {
+            Self::Here(_) => NOTICED_AT_ONCE,
+            Self::There(options) => NOTICED_AT_ONCE + options.heart_beat * MISSED_HEART_BEATS,
+        }
     }
 
     /// The id may still be held by the connection of a process that was killed, until the bus has noticed its end:
@@ -206,9 +225,13 @@ fn addresses(url: &BusUrl) -> Vec<String> {
     }
 }
 
-/// How long the bus may take to notice that a process has ended, which its host tells at once.
-const FORMER_CONNECTION: Duration = Duration::from_secs(5);
-/// The same where a person waits: whoever takes up what a killed command has left should not have to ask again.
+/// How long the bus may take to notice that a process has ended, when its host tells it.
+const NOTICED_AT_ONCE: Duration = Duration::from_secs(5);
+/// After how many heart-beats that don't come a broker gives a connection up.
+const MISSED_HEART_BEATS: u32 = 3;
+/// The longest pause before a node asks a bus again that has refused to let it in; at least half of it is made.
+const REFUSED_PAUSE: Duration = Duration::from_secs(60);
+/// How long a person waits for it: whoever takes up what a killed command has left should not have to ask again.
 const FORMER_COMMAND: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
@@ -249,11 +272,14 @@ mod tests {
         options
     }
 
+    /// As RabbitMQ says it.
+    const REFUSED: &str = "ERROR\nmessage:Bad CONNECT\n\nAccess refused for user 'kim'\n\0";
     const IN_USE: &str = "ERROR\nmessage:CLIENT-ID-IN-USE\n\n\0";
 
     async fn waited(options: StompOptions) -> Result<(), BusError> {
         let id = ComponentId::from("north");
-        let bus = Route::There(Box::new(options)).connect(&id).unwrap();
+        let route = Route::There(Box::new(options)).patient();
+        let bus = route.connect(&id).unwrap();
         // Short, so that each refusal is seen.
         wait_patiently(&bus, &id, Duration::from_millis(1)).await
     }
@@ -277,13 +303,39 @@ mod tests {
         assert_eq!(waited(options).await, Err(in_use));
     }
 
+    #[test]
+    fn a_dead_peer_may_be_noticed_by_its_heart_beats_only() {
+        let mut options = StompOptions::new("a:1");
+        for heart_beat in [10, 30].map(Duration::from_secs) {
+            options.heart_beat = heart_beat;
+            let route = Route::There(Box::new(options.clone()));
+            assert!(route.former_connection() > heart_beat * 3);
+        }
+    }
+
+    /// So that nobody waits for what does not come, nor a broker locks out whoever asks too often.
+    #[tokio::test]
+    async fn a_refused_login_ends_a_command_and_is_repeated_seldom_by_a_node() {
+        let options = bus_that_says(&[REFUSED]);
+        let id = ComponentId::from("north");
+        let route = Route::There(Box::new(options));
+        let bus = route.connect(&id).unwrap();
+        let error = route.ready(&bus).await.unwrap_err();
+        assert_eq!(error.name(), "Bad CONNECT", "{error}");
+        assert!(is_final(&bus));
+        let bus = route.patient().connect(&id).unwrap();
+        let error = bus.ready(Duration::from_secs(1)).await.unwrap_err();
+        assert_eq!(error.name(), "Bad CONNECT", "{error}");
+        assert!(!is_final(&bus));
+    }
+
     #[tokio::test]
     async fn an_id_that_a_killed_process_held_is_asked_for_again_for_a_while() {
         let id = ComponentId::from("north");
         for who in [Who::Part, Who::Command] {
             let options = bus_that_says(&[IN_USE, IN_USE, "CONNECTED\nversion:1.2\n\n\0"]);
             let again = Route::There(Box::new(options))
-                .connect_again(&id, who, FORMER_CONNECTION)
+                .connect_again(&id, who, NOTICED_AT_ONCE)
                 .await;
             assert!(again.is_ok(), "{who:?}: {again:?}");
         }

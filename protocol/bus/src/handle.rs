@@ -6,7 +6,10 @@ pub mod message;
 use std::time::Duration;
 
 use pillarbox_messages::Destination;
-use tokio::sync::{mpsc, watch};
+use tokio::{
+    sync::{mpsc, watch},
+    time::Instant,
+};
 
 pub use self::{
     delivery::{Delivery, Subscription, Transaction},
@@ -81,6 +84,13 @@ impl Bus {
         forward!(self, client => client.state())
     }
 
+    /// Since when the bus owes an answer that is overdue, though it is heard to be alive; `None` if all is well. To look
+    /// at, or to watch.
+    #[must_use]
+    pub fn overdue(&self) -> watch::Receiver<Option<Instant>> {
+        forward!(self, client => client.overdue())
+    }
+
     /// Sends a message; returns when the bus has it: a persistent one is then on the disk.
     ///
     /// # Errors
@@ -118,6 +128,22 @@ impl Bus {
             *result = sent;
         }
         results
+    }
+
+    /// Refuses what would never get to the bus, as far as it is known here: over STOMP, by what the broker of the last
+    /// connection takes.
+    ///
+    /// # Errors
+    /// [`BusError::TooLarge`], or what else is wrong with the message.
+    pub fn accepts(&self, message: &Outgoing) -> Result<(), BusError> {
+        self.check(message)
+    }
+
+    /// How many bytes the body of a message may have, besides ordinary properties. Over STOMP by what the broker of the
+    /// last connection takes.
+    #[must_use]
+    pub fn largest_body(&self) -> usize {
+        forward!(self, client => client.largest_body())
     }
 
     /// Refuses what a bus would answer by closing the connection.
@@ -178,6 +204,11 @@ impl Bus {
     /// [`BusError::Closed`] if the connection had already ended.
     pub async fn close(&self) -> Result<(), BusError> {
         forward!(self, client => client.close().await)
+    }
+
+    /// Whether a message has the same id when it comes again.
+    fn names_messages(&self) -> bool {
+        forward!(self, client => client.names_messages())
     }
 
     async fn ack(&self, handle: AckHandle) -> Result<(), BusError> {

@@ -16,7 +16,7 @@ use crate::support::{
 };
 
 /// How long a node may take to find that it can't start.
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(50);
 
 /// Asserts that the node of this part ends with this code and one line of its own with these parts; log lines may
 /// come before.

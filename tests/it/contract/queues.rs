@@ -108,15 +108,19 @@ pub(super) async fn unacknowledged_returns_to_the_front(site: Site) -> Kept {
     Ok(())
 }
 
-/// The same for a consumer that keeps its connection and only stops listening.
+/// The same for a consumer that keeps its connection, with all that it does beside, and only stops listening.
 pub(super) async fn unsubscribing_returns_what_is_in_hand(site: Site) -> Kept {
     let bus = site.connect("a").await?;
+    send_all(&bus, &site.queue("results"), ["beside"]).await?;
+    let mut beside = bus.subscribe(listen(site.queue("results"), 1)).await?;
+    let kept = expect(&mut beside, "beside").await?;
     send_all(&bus, &site.queue("work"), ["1", "2"]).await?;
     let mut work = bus.subscribe(listen(site.queue("work"), 1)).await?;
     let _one = expect(&mut work, "1").await?;
     work.unsubscribe().await?;
     let mut work = bus.subscribe(listen(site.queue("work"), 1)).await?;
-    take(&mut work, &["1", "2"]).await
+    take(&mut work, &["1", "2"]).await?;
+    Ok(kept.ack().await?)
 }
 
 /// What a consumer gives back comes again, until it is acknowledged.

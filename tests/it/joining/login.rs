@@ -7,6 +7,7 @@ use std::{
     process::Command,
     sync::mpsc::{self, Receiver},
     thread,
+    time::Duration,
 };
 
 use crate::support::{
@@ -73,6 +74,7 @@ fn a_client_says_who_it_is_and_its_passcode_to_nobody_else() {
     ]);
     let output = process::finish(command);
     assert_introduced(&heard);
+    assert_eq!(heard.try_iter().count(), 0, "it asks again");
     let text = process::stderr(&output);
     assert_eq!(output.status.code(), Some(OPERATION), "{text}");
     let last = text.lines().last().expect("a line");
@@ -98,7 +100,13 @@ fn a_node_says_who_it_is_and_waits_until_it_is_let_in() {
     let args = ["node".as_ref(), "-s".as_ref(), settings.as_os_str()];
     let mut north = Running::spawn(loud(process::pillarbox(args)));
     assert_introduced(&heard);
-    north.wait_for_error("User name [kim]");
+    let line = north.wait_for_error("User name [kim]");
+    for words in ["ERROR", "login", "passcode", "[bus]"] {
+        assert!(line.contains(words), "'{words}' is not in: {line}");
+    }
+    // Ordinary pauses are two seconds at most.
+    let again = heard.recv_timeout(Duration::from_secs(5));
+    assert!(again.is_err(), "{again:?}");
     north.terminate();
     north.wait_for_success();
     assert_unsaid(&north.errors().join("\n"));

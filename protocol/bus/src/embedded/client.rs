@@ -11,6 +11,7 @@ use pillarbox_messages::{Destination, clock::SharedClock};
 use tokio::{
     runtime::Handle,
     sync::{mpsc, oneshot, watch},
+    time::Instant,
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -27,6 +28,7 @@ use crate::{
         delivery::{AckHandle, AckId, Arrival},
     },
     spelling,
+    stomp::codec::FrameLimits,
 };
 
 /// The largest prefetch that is passed on.
@@ -97,6 +99,26 @@ impl Client {
     )]
     pub(crate) const fn check(&self, _message: &Outgoing) -> Result<(), BusError> {
         Ok(())
+    }
+
+    /// What all clients of this bus read.
+    #[expect(
+        clippy::unused_self,
+        reason = "the other clients have limits of their own"
+    )]
+    pub(crate) fn largest_body(&self) -> usize {
+        FrameLimits::default().body
+    }
+
+    #[expect(clippy::unused_self, reason = "not every bus does")]
+    pub(crate) const fn names_messages(&self) -> bool {
+        true
+    }
+
+    /// Nothing: answers don't get lost within a process.
+    #[expect(clippy::unused_self, reason = "the other clients have something")]
+    pub(crate) fn overdue(&self) -> watch::Receiver<Option<Instant>> {
+        watch::channel(None).1
     }
 
     pub(crate) async fn publish_each(&self, messages: Vec<Outgoing>) -> Vec<Result<(), BusError>> {

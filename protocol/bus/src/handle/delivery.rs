@@ -62,6 +62,13 @@ impl Delivery {
         }
     }
 
+    /// The bus's identity of the message, if it is the same when the message comes again.
+    #[must_use]
+    pub fn lasting_id(&self) -> Option<&str> {
+        let id = self.message.message_id.as_str();
+        Some(id).filter(|id| !id.is_empty() && self.bus.names_messages())
+    }
+
     /// The message is consumed; returns when the bus knows for good. Nothing to do on an `Auto` subscription.
     ///
     /// # Errors

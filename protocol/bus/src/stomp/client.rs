@@ -4,6 +4,7 @@
 //! over an earlier connection can't be acknowledged any more. A message whose receipt had not come is sent
 //! again while its sender still waits for it, so that it may arrive twice.
 
+mod condition;
 mod core;
 mod decode;
 mod dial;
@@ -17,7 +18,7 @@ mod tests;
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -26,11 +27,14 @@ use std::{
 use tokio::{
     runtime::Handle,
     sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch},
-    time::{Instant, timeout_at},
+    time::{Instant, timeout, timeout_at},
 };
 use tokio_util::sync::CancellationToken;
 
-use self::run::Owner;
+use self::{
+    condition::Condition,
+    run::{Owner, Told},
+};
 use super::codec::FrameLimits;
 use crate::{
     error::BusError,
@@ -68,6 +72,12 @@ pub struct StompOptions {
     pub shortest_pause: Duration,
     /// The longest pause before connecting again.
     pub longest_pause: Duration,
+    /// The pause before connecting again to a bus that has refused the login, or whatever else makes it unlikely that it
+    /// accepts the next one; `None`: whoever was never connected gives up at once.
+    pub refused_pause: Option<Duration>,
+    /// How long the bus may owe an answer to what was sent, though it is heard to be alive; after a quarter of it people
+    /// are told, after all of it the connection counts as lost.
+    pub answer_timeout: Duration,
     /// How long [`Bus::close`](crate::Bus::close) waits for the bus.
     pub close_timeout: Duration,
     /// The largest frames to send and to accept.
@@ -87,6 +97,8 @@ impl StompOptions {
             volatile_timeout: Duration::from_secs(10),
             shortest_pause: Duration::from_millis(100),
             longest_pause: Duration::from_secs(2),
+            refused_pause: None,
+            answer_timeout: Duration::from_secs(120),
             close_timeout: Duration::from_secs(5),
             limits: FrameLimits::default(),
         }
@@ -155,33 +167,13 @@ pub(crate) struct Client {
     options: Arc<StompOptions>,
     requests: mpsc::Sender<Request>,
     state: watch::Receiver<BusState>,
-    /// Why there is no connection, in the words of the last attempt.
-    trouble: Arc<Trouble>,
+    condition: Arc<Condition>,
+    /// Since when the bus owes an answer that is overdue.
+    overdue: watch::Receiver<Option<Instant>>,
     closing: CancellationToken,
     in_flight: Arc<Semaphore>,
     subscriptions: Arc<AtomicU64>,
     runtime: Handle,
-}
-
-/// The last reason why there is no connection.
-#[derive(Debug, Default)]
-struct Trouble(Mutex<Option<BusError>>);
-
-impl Trouble {
-    fn set(&self, error: BusError) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-    }
-
-    fn clear(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
-    }
-
-    fn last(&self) -> Option<BusError> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
-    }
 }
 
 impl Client {
@@ -190,14 +182,19 @@ impl Client {
         let options = Arc::new(options);
         let (requests, receiver) = mpsc::channel(REQUESTS);
         let (state_sender, state) = watch::channel(BusState::Connecting);
-        let trouble = Arc::new(Trouble::default());
+        let (overdue_sender, overdue) = watch::channel(None);
+        let condition = Arc::new(Condition::default());
         let closing = CancellationToken::new();
+        let told = Told {
+            state: state_sender,
+            overdue: overdue_sender,
+            condition: Arc::clone(&condition),
+        };
         let owner = Owner::new(
             Arc::clone(&options),
             connect.client_id,
             receiver,
-            state_sender,
-            Arc::clone(&trouble),
+            told,
             closing.clone(),
         );
         tokio::spawn(owner.run());
@@ -205,7 +202,8 @@ impl Client {
             options,
             requests,
             state,
-            trouble,
+            condition,
+            overdue,
             closing,
             in_flight: Arc::new(Semaphore::new(IN_FLIGHT_KIB)),
             subscriptions: Arc::default(),
@@ -231,7 +229,7 @@ impl Client {
     /// Why there was no connection for so long: the last reason, and every address.
     fn unreachable(&self, deadline: Duration) -> BusError {
         let all = self.options.addresses.join(", ");
-        match self.trouble.last() {
+        match self.condition.trouble() {
             Some(BusError::Unreachable { address, reason }) if address != all => {
                 BusError::Unreachable {
                     reason: format!("at {address}, {reason}"),
@@ -250,9 +248,23 @@ impl Client {
         self.state.clone()
     }
 
-    /// Refuses what could never be sent.
+    pub(crate) fn overdue(&self) -> watch::Receiver<Option<Instant>> {
+        self.overdue.clone()
+    }
+
+    /// Refuses what could never be sent, as far as it is known what the broker takes.
     pub(crate) fn check(&self, message: &Outgoing) -> Result<(), BusError> {
-        encode::check_size(message, &self.options.limits)
+        encode::check_size(message, &self.options.limits)?;
+        self.condition.dialect().check(message)
+    }
+
+    pub(crate) fn names_messages(&self) -> bool {
+        self.condition.dialect().lasting_ids
+    }
+
+    pub(crate) fn largest_body(&self) -> usize {
+        let ours = self.options.limits.body;
+        ours.min(self.condition.dialect().largest_body())
     }
 
     pub(crate) async fn publish_each(&self, messages: Vec<Outgoing>) -> Vec<Result<(), BusError>> {
@@ -285,14 +297,26 @@ impl Client {
         self.submit(message, None).await
     }
 
+    /// Hands a message over as soon as there is room. A volatile one waits for that no longer than for the bus.
     async fn submit(&self, message: Outgoing, answer: Option<Answer>) -> Result<(), BusError> {
-        let permit = self.permit(&message).await?;
-        self.request(Request::Publish {
-            message,
-            permit,
-            answer,
-        })
-        .await
+        let persistent = message.persistent;
+        let submitted = async {
+            let permit = self.permit(&message).await?;
+            self.request(Request::Publish {
+                message,
+                permit,
+                answer,
+            })
+            .await
+        };
+        if persistent {
+            return submitted.await;
+        }
+        let limit = self.options.volatile_timeout;
+        match timeout(limit, submitted).await {
+            Ok(submitted) => submitted,
+            Err(_) => Err(self.unreachable(limit)),
+        }
     }
 
     pub(crate) async fn subscribe(

@@ -3,6 +3,7 @@
 //! No I/O: frames are written into a buffer, and what comes of them is told through the requests' answers.
 
 mod giving_back;
+mod leaving;
 mod subscriptions;
 mod units;
 mod work;
@@ -15,7 +16,8 @@ use tokio::time::Instant;
 
 pub(super) use self::work::Work;
 use self::{
-    giving_back::Later,
+    giving_back::{Later, keeps},
+    leaving::Leaving,
     subscriptions::{HandedOver, Subscriptions},
     units::Units,
 };
@@ -41,7 +43,31 @@ pub(super) enum Step {
     /// The bus has confirmed the DISCONNECT.
     Disconnected,
     /// The bus has refused something and closes.
-    Refused(BusError),
+    Refused(Refusal),
+}
+
+/// Why the bus closes the connection.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    pub(super) error: BusError,
+    /// Whether it has said over what: nothing else is to blame then.
+    pub(super) named: bool,
+}
+
+impl Refusal {
+    const fn unnamed(error: BusError) -> Self {
+        Self {
+            error,
+            named: false,
+        }
+    }
+}
+
+/// Written, receipt not come.
+#[derive(Debug)]
+struct Sent {
+    work: Work,
+    since: Instant,
 }
 
 #[derive(Debug)]
@@ -58,8 +84,10 @@ pub(super) struct Core {
     units: Units,
     /// What is to be given back after a pause.
     later: Later,
-    /// Written, receipt not come. By the number of the receipt, which grows.
-    sent: BTreeMap<u64, Work>,
+    /// What is being unsubscribed from.
+    leaving: Leaving,
+    /// By the number of the receipt, which grows.
+    sent: BTreeMap<u64, Sent>,
     /// To be written on the next connection.
     unsent: VecDeque<Work>,
     last_receipt: u64,
@@ -77,6 +105,7 @@ impl Core {
             subscriptions: Subscriptions::default(),
             units: Units::default(),
             later: Later::default(),
+            leaving: Leaving::default(),
             sent: BTreeMap::new(),
             unsent: VecDeque::new(),
             last_receipt: 0,
@@ -107,8 +136,9 @@ impl Core {
         self.connected = false;
         self.subscriptions.disconnected();
         self.later.clear();
-        for work in mem::take(&mut self.sent).into_values() {
-            match work {
+        self.leaving.disconnected();
+        for sent in mem::take(&mut self.sent).into_values() {
+            match sent.work {
                 Work::Send(mut send) => {
                     send.attempts += u32::from(refusal.is_some());
                     match refusal {
@@ -118,15 +148,15 @@ impl Core {
                         _ => self.unsent.push_back(Work::Send(send)),
                     }
                 }
-                Work::Cancel { .. } => self.unsent.push_back(work),
+                work @ Work::Cancel { .. } => self.unsent.push_back(work),
                 // What was subscribed ended with the connection.
                 Work::Unsubscribe { answer } => reply(answer, Ok(())),
                 // What it was for has been given back by the bus.
                 Work::Ack { answer } => reply(answer, Err(BusError::StaleAck)),
                 Work::Commit { answer, .. } => reply(Some(answer), Err(lost.clone())),
                 Work::Part(unit) => self.units.fail(unit, lost),
-                // Subscribing is done again, and its waiter waits on.
-                Work::Subscribe(_) | Work::Disconnect => {}
+                // Subscribing is done again, and its waiter waits on; whoever left has been told.
+                Work::Subscribe(_) | Work::Leaving(_) | Work::Disconnect => {}
             }
         }
     }
@@ -134,11 +164,18 @@ impl Core {
     /// Tells everybody who waits that nothing will come of it.
     pub(super) fn fail_all(&mut self, error: &BusError) {
         let sent = mem::take(&mut self.sent).into_values();
+        let sent = sent.map(|sent| sent.work);
         for work in sent.chain(mem::take(&mut self.unsent)) {
             work.fail(error);
         }
         self.units.fail_all(error);
+        self.leaving.fail_all(error);
         self.subscriptions.fail_all(error);
+    }
+
+    /// Since when the oldest receipt has been waited for.
+    pub(super) fn owed_since(&self) -> Option<Instant> {
+        self.sent.values().next().map(|sent| sent.since)
     }
 
     /// Whether something waits that [`Core::expire`] could end.
@@ -155,12 +192,12 @@ impl Core {
         let numbers: Vec<u64> = self
             .sent
             .iter()
-            .filter(|(_, work)| late(work))
+            .filter(|(_, sent)| late(&sent.work))
             .map(|(number, _)| *number)
             .collect();
         for number in numbers {
-            if let Some(work) = self.sent.remove(&number) {
-                work.fail(error);
+            if let Some(sent) = self.sent.remove(&number) {
+                sent.work.fail(error);
             }
         }
         let (over, unsent): (VecDeque<_>, _) = mem::take(&mut self.unsent)
@@ -242,14 +279,16 @@ impl Core {
             StompCommand::Error => Step::Refused(self.on_error(&frame)),
             other => {
                 let detail = format!("the bus sent {other}, which is not for clients");
-                Step::Refused(BusError::invalid(detail))
+                Step::Refused(Refusal::unnamed(BusError::invalid(detail)))
             }
         }
     }
 
     fn on_message(&mut self, frame: Frame, out: &mut BytesMut) -> Step {
-        // A message on its way while its subscription ended: the bus has taken it back.
         let Some((number, generation)) = self.subscription_of(&frame) else {
+            // It was on its way while its subscription ended: the bus has taken it back, or is still to be told so.
+            let id = frame.header("subscription").unwrap_or_default();
+            self.leaving.take(id, frame.header("ack"));
             return Step::Continue;
         };
         let Some(subscribed) = self.subscriptions.destination(number) else {
@@ -267,7 +306,7 @@ impl Core {
             HandedOver::Nobody => self.unsubscribe(number, false, None, out),
             HandedOver::TooMany => {
                 let detail = "the bus delivers more than the subscription's prefetch";
-                return Step::Refused(BusError::invalid(detail));
+                return Step::Refused(Refusal::unnamed(BusError::invalid(detail)));
             }
         }
         Step::Continue
@@ -298,14 +337,16 @@ impl Core {
             }
             Work::Commit { answer, .. } => reply(Some(answer), Ok(())),
             Work::Part(unit) => self.part_done(unit, out),
+            Work::Leaving(number) => self.left(number, out),
             Work::Disconnect => return Step::Disconnected,
         }
         Step::Continue
     }
 
     /// Tells whoever asked for the refused frame; the others hear of it through [`Core::disconnected`].
-    fn on_error(&mut self, frame: &Frame) -> BusError {
+    fn on_error(&mut self, frame: &Frame) -> Refusal {
         let work = self.answered(frame);
+        let named = work.is_some();
         let destination = match &work {
             Some(Work::Subscribe(number)) => self.subscriptions.destination(*number),
             Some(Work::Send(send)) => Some(&send.message.destination),
@@ -318,12 +359,12 @@ impl Core {
             Some(work) => work.fail(&error),
             None => {}
         }
-        error
+        Refusal { error, named }
     }
 
     fn answered(&mut self, frame: &Frame) -> Option<Work> {
         let number = frame.header("receipt-id")?.parse().ok()?;
-        self.sent.remove(&number)
+        Some(self.sent.remove(&number)?.work)
     }
 
     fn unsubscribe(
@@ -337,6 +378,8 @@ impl Core {
             reply(answer, Ok(()));
             return;
         };
+        // The bus takes no NACK for a subscription that it does not know any more.
+        let resting = self.later.take_all_of(number);
         if cancel && removed.request.durable.is_some() {
             let session = self.session;
             let work = Work::Cancel {
@@ -346,7 +389,9 @@ impl Core {
             };
             self.write_or_wait(work, out);
         } else if self.connected && removed.subscribed && !self.is_implied(&removed.request) {
-            self.write_returns(&removed.in_flight, out);
+            if !self.dialect.unsubscribe_returns && keeps(&removed.request) {
+                return self.leave(number, removed, resting, answer, out);
+            }
             let receipt = self.note(Work::Unsubscribe { answer });
             let named = self.named(&removed.id, &removed.request);
             encode::unsubscribe(out, named, false, Some(receipt));

@@ -9,9 +9,10 @@
 //! | deleting a durable subscription | ends it, too | after it was ended | after it was ended | ends it, too |
 //! | send and acknowledge together | a transaction | a transaction | receipts, then acknowledgement | as Artemis |
 //! | `NACK` | counts, and redelivers | would move to the dead letters | would consume | redelivers at once |
-//! | `UNSUBSCRIBE` | returns what is in flight | the same | the same | does not |
+//! | `UNSUBSCRIBE` | returns what is in flight | the same | the same | does not, and ends its acknowledgements |
 //! | own temporary queue | is subscribed to | the same | the same | is there with the first `reply-to` |
 //! | `content-length` | yes | yes, with `amq-msg-type:text` | would make it bytes | yes |
+//! | `message-id` | the message's | the same | the same | the delivery's |
 //! | a second live client id | refused | refused | refused | not noticed |
 
 use std::time::{Duration, SystemTime};
@@ -44,6 +45,8 @@ pub(super) struct Dialect {
     pub(super) unsubscribe_returns: bool,
     /// Whether a connection's temporary queue is there, and subscribed to, with the first `reply-to` that names it.
     pub(super) implied_temporary: bool,
+    /// Whether `message-id` is the same when a message comes again, and not the delivery's.
+    pub(super) lasting_ids: bool,
     content_length: bool,
     percent: bool,
     limits: Limits,
@@ -107,6 +110,7 @@ pub(super) static PILLARBOX: Dialect = Dialect {
     giving_back: GivingBack::Nack,
     unsubscribe_returns: true,
     implied_temporary: false,
+    lasting_ids: true,
     content_length: true,
     percent: false,
     limits: Limits {
@@ -128,6 +132,7 @@ static ACTIVEMQ: Dialect = Dialect {
     giving_back: GivingBack::Resubscribe,
     unsubscribe_returns: true,
     implied_temporary: false,
+    lasting_ids: true,
     content_length: true,
     percent: false,
     limits: Limits {
@@ -152,6 +157,7 @@ static ARTEMIS: Dialect = Dialect {
     giving_back: GivingBack::Resubscribe,
     unsubscribe_returns: true,
     implied_temporary: false,
+    lasting_ids: true,
     content_length: false,
     percent: false,
     limits: Limits {
@@ -176,6 +182,7 @@ static RABBITMQ: Dialect = Dialect {
     giving_back: GivingBack::NackLater,
     unsubscribe_returns: false,
     implied_temporary: true,
+    lasting_ids: false,
     content_length: true,
     percent: true,
     limits: Limits {
@@ -199,6 +206,7 @@ static OTHER: Dialect = Dialect {
     giving_back: GivingBack::Resubscribe,
     unsubscribe_returns: true,
     implied_temporary: false,
+    lasting_ids: false,
     content_length: true,
     percent: false,
     limits: Limits {
@@ -322,10 +330,15 @@ impl Dialect {
             header_line: self.limits.header_line,
             headers: self.limits.headers,
             head: self.limits.frame,
-            body: self.limits.frame.saturating_sub(ROOM),
+            body: self.largest_body(),
             ..FrameLimits::default()
         };
         encode::check_size(message, &limits)
+    }
+
+    /// How many bytes the body of a frame may have.
+    pub(super) const fn largest_body(&self) -> usize {
+        self.limits.frame.saturating_sub(ROOM)
     }
 }
 

@@ -12,8 +12,9 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{
-    Request, StompOptions, Trouble,
-    core::{Core, Step},
+    Request, StompOptions,
+    condition::Condition,
+    core::{Core, Refusal, Step},
     dial::{Dialled, dial},
     prompt::PromptStream,
 };
@@ -35,7 +36,7 @@ enum End {
     /// In order, because this side wanted it.
     Closed,
     /// The bus refused something.
-    Refused(BusError),
+    Refused(Refusal),
     /// It broke.
     Lost(String),
 }
@@ -48,13 +49,21 @@ enum Attempt {
     Closing,
 }
 
+/// Where the handles look.
+#[derive(Debug)]
+pub(super) struct Told {
+    pub(super) state: watch::Sender<BusState>,
+    /// Since when the bus owes an answer that is overdue.
+    pub(super) overdue: watch::Sender<Option<Instant>>,
+    pub(super) condition: Arc<Condition>,
+}
+
 #[derive(Debug)]
 pub(super) struct Owner {
     options: Arc<StompOptions>,
     client_id: String,
     requests: mpsc::Receiver<Request>,
-    state: watch::Sender<BusState>,
-    trouble: Arc<Trouble>,
+    handles: Told,
     closing: CancellationToken,
     core: Core,
     tick: Interval,
@@ -70,8 +79,7 @@ impl Owner {
         options: Arc<StompOptions>,
         client_id: String,
         requests: mpsc::Receiver<Request>,
-        state: watch::Sender<BusState>,
-        trouble: Arc<Trouble>,
+        handles: Told,
         closing: CancellationToken,
     ) -> Self {
         let core = Core::new(Arc::clone(&options), client_id.clone());
@@ -81,8 +89,7 @@ impl Owner {
             options,
             client_id,
             requests,
-            state,
-            trouble,
+            handles,
             closing,
             core,
             tick,
@@ -101,7 +108,7 @@ impl Owner {
             _ => BusError::Closed,
         };
         // First the state, so that whoever finds the task gone finds the reason too.
-        self.state.send_replace(end);
+        self.handles.state.send_replace(end);
         while let Ok(request) = self.requests.try_recv() {
             self.core.on_request(request, &mut BytesMut::new());
         }
@@ -111,22 +118,27 @@ impl Owner {
     async fn reconnect_for_ever(&mut self) -> BusState {
         let mut pause = Duration::ZERO;
         let mut was_connected = false;
+        let mut refusals = 0;
         loop {
             let error = match self.connect(pause).await {
                 Attempt::Closing => return BusState::Closed,
-                Attempt::Failed(error) if !was_connected && is_final(&error) => {
+                Attempt::Failed(error) if !was_connected && self.is_final(&error) => {
                     return BusState::Failed(error);
                 }
-                Attempt::Failed(error) => error,
+                Attempt::Failed(error) => {
+                    refusals = if is_refusal(&error) { refusals + 1 } else { 0 };
+                    error
+                }
                 Attempt::Connected(dialled) => {
                     was_connected = true;
+                    refusals = 0;
                     let since = Instant::now();
                     let error = match self.session(*dialled).await {
                         End::Closed => return BusState::Closed,
-                        End::Refused(error) => error,
+                        End::Refused(refusal) => refusal.error,
                         End::Lost(reason) => self.lost(reason),
                     };
-                    self.state.send_replace(BusState::Connecting);
+                    self.handles.state.send_replace(BusState::Connecting);
                     if since.elapsed() >= self.options.longest_pause {
                         pause = Duration::ZERO;
                     }
@@ -134,8 +146,12 @@ impl Owner {
                 }
             };
             self.tell(&error);
-            self.trouble.set(error);
+            self.handles.condition.set_trouble(error);
             pause = (pause * 2).clamp(self.options.shortest_pause, self.options.longest_pause);
+            // A bus that has let this one in before may only be starting.
+            if refusals > if was_connected { HASTY_REFUSALS } else { 0 } {
+                pause = pause.max(self.options.refused_pause.unwrap_or(REFUSED_PAUSE));
+            }
         }
     }
 
@@ -171,17 +187,25 @@ impl Owner {
     async fn session(&mut self, dialled: Dialled) -> End {
         let Dialled { mut wire, dialect } = dialled;
         self.core.connected(dialect, &mut wire.output);
-        self.trouble.clear();
+        self.handles.condition.connected(dialect);
         self.told.clear();
-        self.state.send_replace(BusState::Connected);
+        self.handles.state.send_replace(BusState::Connected);
         tracing::info!(client = %self.client_id, broker = dialect.broker, "connected to the bus");
         let end = self.exchange(&mut wire).await;
         let (refusal, lost) = match &end {
-            End::Refused(error) => (Some(error), error.clone()),
+            End::Refused(Refusal {
+                error,
+                named: false,
+            }) => (Some(error), error.clone()),
+            End::Refused(Refusal { error, named: true }) => {
+                let reason = format!("it has closed the connection over something else: {error}");
+                (None, self.lost(reason))
+            }
             End::Lost(reason) => (None, self.lost(reason.clone())),
             End::Closed => (None, BusError::Closed),
         };
         self.core.disconnected(refusal, &lost);
+        self.handles.overdue.send_replace(None);
         end
     }
 
@@ -202,6 +226,13 @@ impl Owner {
             let without_room = self.core.subscriptions().without_room();
             tokio::select! {
                 biased;
+                // First: it comes seldom, and what else comes may come without end.
+                _ = self.tick.tick(), if self.has_timed_work() => {
+                    self.expire(&mut wire.output);
+                    if let Some(end) = self.look_for_answers() {
+                        return end;
+                    }
+                }
                 request = self.requests.recv(), if !closing && wire.output.len() < HIGH_WATER => {
                     closing = request.is_none();
                     self.take_requests(request, wire);
@@ -222,9 +253,29 @@ impl Owner {
                         return if closing { End::Closed } else { End::Lost(error.to_string()) };
                     }
                 }
-                _ = self.tick.tick(), if self.core.has_timed_work() => self.expire(&mut wire.output),
             }
         }
+    }
+
+    fn has_timed_work(&self) -> bool {
+        self.core.has_timed_work() || self.handles.overdue.borrow().is_some()
+    }
+
+    /// A bus may be alive and not answer. People are told, and at last the connection is given up.
+    fn look_for_answers(&self) -> Option<End> {
+        let limit = self.options.answer_timeout;
+        let owed = self.core.owed_since();
+        let owed = owed.filter(|since| since.elapsed() >= limit / 4);
+        let was_overdue = self.handles.overdue.send_replace(owed).is_some();
+        let since = owed?;
+        if !was_overdue {
+            tracing::warn!(
+                client = %self.client_id, after = ?since.elapsed(),
+                "the bus is alive and confirms nothing; it is waited for"
+            );
+        }
+        let over = since.elapsed() >= limit;
+        over.then(|| End::Lost(format!("it has confirmed nothing for {limit:?}")))
     }
 
     fn take_frames(&mut self, wire: &mut Wire<PromptStream>) -> Result<Option<End>, String> {
@@ -232,7 +283,7 @@ impl Owner {
             match self.core.on_frame(frame, &mut wire.output) {
                 Step::Continue => {}
                 Step::Disconnected => return Ok(Some(End::Closed)),
-                Step::Refused(error) => return Ok(Some(End::Refused(error))),
+                Step::Refused(refusal) => return Ok(Some(End::Refused(refusal))),
             }
         }
         Ok(None)
@@ -257,7 +308,7 @@ impl Owner {
 
     fn expire(&mut self, out: &mut BytesMut) {
         let unanswered = || self.lost("no receipt in time".to_owned());
-        let error = self.trouble.last().unwrap_or_else(unanswered);
+        let error = self.handles.condition.trouble().unwrap_or_else(unanswered);
         self.core.expire(&error, out);
     }
 
@@ -276,6 +327,11 @@ impl Owner {
                 client = %self.client_id, %error,
                 "another process is connected as '{id}'; stop it, or give this one another id; trying again"
             ),
+            error if is_refusal(error) => tracing::error!(
+                client = %self.client_id, %error,
+                "the bus does not let this client in; correct login and passcode in [bus] of node.toml, or its permission \
+                 at the broker; trying again seldom"
+            ),
             _ => {
                 tracing::warn!(client = %self.client_id, %error, "no bus connection; trying again");
             }
@@ -284,6 +340,16 @@ impl Owner {
             self.told_at = now;
         }
         self.told.push(error.clone());
+    }
+
+    /// Whether trying again would only be refused again.
+    fn is_final(&self, error: &BusError) -> bool {
+        match error {
+            BusError::ClientIdInUse(_) => true,
+            // What was said is wrong, whoever waits.
+            BusError::Refused { name, .. } if name == "INVALID" || name == "VERSION" => true,
+            error => self.options.refused_pause.is_none() && is_refusal(error),
+        }
     }
 
     fn lost(&self, reason: String) -> BusError {
@@ -315,14 +381,21 @@ async fn room(channels: Vec<mpsc::Sender<Arrival>>) {
     select_all(waiting).await;
 }
 
-/// Whether trying again would only be refused again.
-fn is_final(error: &BusError) -> bool {
+/// Whether the bus has refused to let this client in for a reason that will hardly pass: a wrong passcode, no
+/// permission, no such virtual host.
+fn is_refusal(error: &BusError) -> bool {
     match error {
-        BusError::ClientIdInUse(_) => true,
-        BusError::Refused { name, .. } => name == "INVALID" || name == "VERSION",
+        BusError::Refused { name, .. } => !PASSING.contains(&name.as_str()),
         _ => false,
     }
 }
+
+/// Why our own queue manager may refuse a connection that it accepts later, besides what has an error of its own.
+const PASSING: [&str; 2] = ["LIMIT", "TIMEOUT"];
+/// The pause after a refusal, of a client that was connected before.
+const REFUSED_PAUSE: Duration = Duration::from_secs(60);
+/// How often a bus that has let this client in before may refuse it until that pause is made.
+const HASTY_REFUSALS: u32 = 5;
 
 /// Half to all of it, so that clients of a bus that was away don't come back all at once.
 fn jittered(pause: Duration) -> Duration {

@@ -1,5 +1,6 @@
 //! The client against a scripted bus.
 
+mod answers;
 mod dialects;
 mod sending;
 

@@ -1,6 +1,6 @@
 //! Giving a delivery back so that it comes again, whatever the broker makes of NACK.
 
-use std::{collections::BTreeSet, mem, time::Duration};
+use std::{mem, time::Duration};
 
 use bytes::BytesMut;
 use pillarbox_messages::DestinationKind;
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::{Answer, Core, Work, reply};
 use crate::{
     error::BusError,
-    handle::delivery::AckHandle,
+    handle::{SubscribeRequest, delivery::AckHandle},
     stomp::{
         client::{dialect::GivingBack, encode},
         frame::StompCommand,
@@ -19,9 +19,18 @@ use crate::{
 /// How long a message rests that the broker would deliver again at once.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What is given back after a pause: when, and the values of `ack`. All of this connection.
+/// What is given back after a pause. All of this connection.
 #[derive(Debug, Default)]
-pub(super) struct Later(Vec<(Instant, String)>);
+pub(super) struct Later(Vec<Resting>);
+
+#[derive(Debug)]
+struct Resting {
+    until: Instant,
+    /// The subscription that it was delivered to.
+    number: u64,
+    /// The value of `ack`.
+    id: String,
+}
 
 impl Later {
     pub(super) fn clear(&mut self) {
@@ -29,13 +38,24 @@ impl Later {
     }
 
     fn take_due(&mut self, now: Instant) -> Vec<String> {
-        let (due, waiting) = mem::take(&mut self.0)
-            .into_iter()
-            .partition(|(at, _)| *at <= now);
-        self.0 = waiting;
-        let due: Vec<(Instant, String)> = due;
-        due.into_iter().map(|(_, id)| id).collect()
+        self.take(|it| it.until <= now)
     }
+
+    /// Of a subscription that ends.
+    pub(super) fn take_all_of(&mut self, number: u64) -> Vec<String> {
+        self.take(|it| it.number == number)
+    }
+
+    fn take(&mut self, which: impl Fn(&Resting) -> bool) -> Vec<String> {
+        let (taken, waiting): (Vec<_>, _) = mem::take(&mut self.0).into_iter().partition(which);
+        self.0 = waiting;
+        taken.into_iter().map(|it| it.id).collect()
+    }
+}
+
+/// Whether the messages of such a subscription are kept while nobody listens.
+pub(super) fn keeps(request: &SubscribeRequest) -> bool {
+    request.durable.is_some() || request.destination.kind() != DestinationKind::Topic
 }
 
 impl Core {
@@ -68,7 +88,8 @@ impl Core {
     fn give_back_otherwise(&mut self, number: u64, id: String, out: &mut BytesMut) {
         match self.dialect.giving_back {
             GivingBack::Nack | GivingBack::NackLater => {
-                self.later.0.push((Instant::now() + PAUSE, id));
+                let until = Instant::now() + PAUSE;
+                self.later.0.push(Resting { until, number, id });
             }
             GivingBack::Resubscribe if self.keeps_messages(number) => self.resubscribe(number, out),
             GivingBack::Resubscribe => {
@@ -85,9 +106,7 @@ impl Core {
     /// Whether a subscription's messages are kept while nobody listens.
     fn keeps_messages(&self, number: u64) -> bool {
         let request = self.subscriptions.request(number);
-        request.is_some_and(|it| {
-            it.durable.is_some() || it.destination.kind() != DestinationKind::Topic
-        })
+        request.is_some_and(keeps)
     }
 
     /// Ends the subscription, so that everything in flight returns, and makes it anew after a pause.
@@ -118,15 +137,5 @@ impl Core {
     /// Whether something rests.
     pub(super) fn has_pauses(&self) -> bool {
         !self.later.0.is_empty() || self.subscriptions.is_paused()
-    }
-
-    /// Before an UNSUBSCRIBE that does not return what is in flight.
-    pub(super) fn write_returns(&self, in_flight: &BTreeSet<String>, out: &mut BytesMut) {
-        if self.dialect.unsubscribe_returns {
-            return;
-        }
-        for id in in_flight {
-            encode::ack(out, StompCommand::Nack, id, None, None);
-        }
     }
 }

@@ -17,6 +17,8 @@ pub(in crate::stomp::client) enum Work {
     Unsubscribe {
         answer: Option<Answer>,
     },
+    /// Ends a subscription from which not all has returned.
+    Leaving(u64),
     /// Deletes a durable subscription.
     Cancel {
         removed: Removed,
@@ -87,7 +89,7 @@ impl Work {
             }
             Self::Commit { answer, .. } => reply(Some(answer), Err(error.clone())),
             // Of a part, the whole is told: see `Core::fail`.
-            Self::Subscribe(_) | Self::Part(_) | Self::Disconnect => {}
+            Self::Subscribe(_) | Self::Part(_) | Self::Leaving(_) | Self::Disconnect => {}
         }
     }
 

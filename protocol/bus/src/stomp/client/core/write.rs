@@ -1,8 +1,9 @@
 //! The frames of a client's work, and the receipts they ask for.
 
 use bytes::BytesMut;
+use tokio::time::Instant;
 
-use super::{Core, Work, reply, subscriptions::Removed, work::Send};
+use super::{Core, Sent, Work, reply, subscriptions::Removed, work::Send};
 use crate::{
     handle::{Outgoing, SubscribeRequest, delivery::AckHandle},
     spelling,
@@ -45,6 +46,7 @@ impl Core {
             | Work::Unsubscribe { .. }
             | Work::Ack { .. }
             | Work::Part(_)
+            | Work::Leaving(_)
             | Work::Disconnect => {
                 self.note(work);
             }
@@ -178,7 +180,8 @@ impl Core {
 
     pub(super) fn note(&mut self, work: Work) -> u64 {
         self.last_receipt += 1;
-        self.sent.insert(self.last_receipt, work);
+        let since = Instant::now();
+        self.sent.insert(self.last_receipt, Sent { work, since });
         self.last_receipt
     }
 }

@@ -184,6 +184,23 @@ async fn what_a_broker_passes_on_of_a_frame_is_no_property() {
 }
 
 #[tokio::test]
+async fn what_names_a_delivery_names_no_message() {
+    for (server, id) in [
+        ("Pillarbox/1", Some("ma")),
+        (ACTIVEMQ, Some("ma")),
+        (ARTEMIS, Some("ma")),
+        (RABBITMQ, None),
+        ("Somebody/1", None),
+    ] {
+        let (bus, mut peer) = connected(server).await;
+        let queue = from(Destination::queue("q"), None);
+        let (mut subscription, _) = subscribed(&bus, &mut peer, queue).await;
+        let delivery = delivered(&mut peer, &mut subscription, "1", "a").await;
+        assert_eq!(delivery.lasting_id(), id, "{server}");
+    }
+}
+
+#[tokio::test]
 async fn giving_back_over_activemq_ends_the_subscription_for_a_while() {
     for server in [ACTIVEMQ, ARTEMIS, "Somebody/1"] {
         let (bus, mut peer) = connected(server).await;
@@ -238,18 +255,52 @@ async fn giving_back_over_rabbitmq_waits() {
     assert_eq!(frame.header("id"), Some("a"));
 }
 
+/// RabbitMQ 3.10 answers a NACK for a subscription that is gone with an ERROR.
 #[tokio::test]
-async fn what_unsubscribing_would_leave_behind_is_given_back_before() {
+async fn what_unsubscribing_leaves_behind_is_given_back_under_the_same_id() {
     let (bus, mut peer) = connected(RABBITMQ).await;
     let queue = from(Destination::queue("q"), None);
     let (mut subscription, _) = subscribed(&bus, &mut peer, queue).await;
-    let _kept = delivered(&mut peer, &mut subscription, "1", "a").await;
+    let _kept = delivered(&mut peer, &mut subscription, "1", "kept").await;
+    let rests = delivered(&mut peer, &mut subscription, "1", "rests").await;
+    rests.nack().await.unwrap();
     let unsubscribing = tokio::spawn(subscription.unsubscribe());
-    let frame = peer.expect(StompCommand::Nack).await;
-    assert_eq!(frame.header("id"), Some("a"));
+    let unsubscribe = peer.expect(StompCommand::Unsubscribe).await;
+    assert_eq!(unsubscribe.header("id"), Some("1"));
+    let late = Frame::new(StompCommand::Message)
+        .with("subscription", "1")
+        .with("message-id", "m")
+        .with("ack", "late");
+    peer.send(late).await;
+    // Longer than anything rests.
+    peer.expect_nothing(Duration::from_millis(1500)).await;
+    peer.confirm(&unsubscribe).await;
+    let subscribe = peer.expect(StompCommand::Subscribe).await;
+    assert_eq!(subscribe.header("id"), Some("1"));
+    assert_ne!(subscribe.header("destination"), Some("/queue/q"));
+    for ack in ["rests", "kept", "late"] {
+        let frame = peer.expect(StompCommand::Nack).await;
+        assert_eq!(frame.header("id"), Some(ack));
+    }
     let frame = peer.expect(StompCommand::Unsubscribe).await;
+    assert_eq!(frame.header("id"), Some("1"));
+    assert!(!unsubscribing.is_finished());
     peer.confirm(&frame).await;
     unsubscribing.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn what_rests_of_a_deleted_subscription_is_not_given_back() {
+    let (bus, mut peer) = connected(RABBITMQ).await;
+    let topic = from(Destination::topic("books"), Some("south@topic"));
+    let (mut subscription, _) = subscribed(&bus, &mut peer, topic).await;
+    let rests = delivered(&mut peer, &mut subscription, "1", "rests").await;
+    rests.nack().await.unwrap();
+    let cancelling = tokio::spawn(subscription.cancel());
+    let frame = peer.expect(StompCommand::Unsubscribe).await;
+    peer.confirm(&frame).await;
+    cancelling.await.unwrap().unwrap();
+    peer.expect_nothing(Duration::from_millis(1500)).await;
 }
 
 fn committing(
