@@ -175,6 +175,12 @@ impl Facts {
                 let sentence = format!("bus: away since {}, trying", time(since));
                 report.say(StatusCode::Warning, sentence);
             }
+            (BusState::Connected, _) if self.link.unconfirmed_for().is_some() => {
+                let how_long = long(self.link.unconfirmed_for().unwrap_or_default());
+                let sentence =
+                    format!("bus: has confirmed nothing of what was sent for {how_long}");
+                report.say(StatusCode::Error, sentence);
+            }
             (BusState::Connected, _) => {
                 report.say(StatusCode::Ok, format!("bus: connected{}", self.outages()));
             }
@@ -417,6 +423,12 @@ mod tests {
         facts.link.observe(&BusState::Connecting, 86_400_000);
         facts.link.observe(&BusState::Connected, 3 * 86_400_000);
         assert_status(&facts, StatusCode::Ok, "(2.0 days), the last of 2 times; ");
+        facts.link.owes(Some(Duration::from_secs(45)));
+        assert_status(
+            &facts,
+            StatusCode::Error,
+            "ERROR bus: has confirmed nothing of what was sent for 45 seconds",
+        );
         facts.link.observe(&BusState::Failed(BusError::Closed), 5);
         assert_status(
             &facts,

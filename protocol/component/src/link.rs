@@ -27,6 +27,8 @@ pub struct LinkMonitor {
     id: ComponentId,
     clock: SharedClock,
     state: watch::Receiver<BusState>,
+    /// Since when the bus owes an answer that is overdue.
+    overdue: watch::Receiver<Option<Instant>>,
     /// Locked for a look only.
     record: Arc<Mutex<LinkRecord>>,
 }
@@ -42,6 +44,7 @@ impl LinkMonitor {
             id,
             clock,
             state,
+            overdue: bus.overdue(),
             record: Arc::new(Mutex::new(record)),
         }
     }
@@ -52,6 +55,7 @@ impl LinkMonitor {
         let mut record = self.lock().clone();
         // The record itself is the follower's, who may be a moment behind.
         record.observe(&self.state.borrow(), self.clock.now_ms());
+        record.owes(self.overdue.borrow().map(|since| since.elapsed()));
         record
     }
 

@@ -13,6 +13,7 @@ pub struct LinkRecord {
     outages: u64,
     last_outage: Option<Outage>,
     deaf: BTreeMap<Destination, Deaf>,
+    owes: Option<Duration>,
 }
 
 /// A time without the bus.
@@ -65,6 +66,7 @@ impl LinkRecord {
             outages: 0,
             last_outage: None,
             deaf: BTreeMap::new(),
+            owes: None,
         }
     }
 
@@ -96,6 +98,17 @@ impl LinkRecord {
     pub fn deaf(&self) -> impl Iterator<Item = (&Destination, i64, &str)> {
         let deaf = self.deaf.iter();
         deaf.map(|(destination, it)| (destination, it.since_ms, it.because.as_str()))
+    }
+
+    /// How long the bus, which is there, has confirmed nothing of what was sent to it, if that is too long.
+    #[must_use]
+    pub const fn unconfirmed_for(&self) -> Option<Duration> {
+        self.owes
+    }
+
+    /// Takes note of how long the bus has owed an answer that is overdue.
+    pub const fn owes(&mut self, since: Option<Duration>) {
+        self.owes = since;
     }
 
     /// Takes note of the state, as somebody sees it.

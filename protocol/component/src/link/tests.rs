@@ -112,6 +112,7 @@ fn monitor() -> (watch::Sender<BusState>, Arc<Watch>, LinkMonitor) {
     state.borrow_and_update();
     let clock = Arc::new(Watch(AtomicI64::new(1_000)));
     let monitor = LinkMonitor {
+        overdue: watch::channel(None).1,
         id: "north".into(),
         clock: Arc::clone(&clock) as SharedClock,
         state,
