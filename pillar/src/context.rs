@@ -16,6 +16,7 @@ use crate::{
     index::{FileRow, Index, Trouble},
     refusal::Refusal,
     result_document::Results,
+    service::Unanswered,
     shortage::Shortages,
     take_over::Unexplored,
     untold::{self, Untold},
@@ -46,6 +47,8 @@ pub(crate) struct Context {
     pub(crate) shortages: Shortages,
     /// Which requests about no collection came where.
     pub(crate) asked: Asked,
+    /// Whose answers the bus has not taken.
+    pub(crate) unanswered: Unanswered,
     /// What its bus connection has been through.
     pub(crate) link: LinkMonitor,
 }

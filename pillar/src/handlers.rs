@@ -12,11 +12,12 @@ mod get_status;
 mod put_file;
 mod replace_file;
 
-use std::future::Future;
+use std::{fmt, future::Future};
 
 use pillarbox_component::{Received, alarms::FailureKind};
 use pillarbox_messages::{
     ChecksumSpec, CollectionId, ComponentId, FileAction, FileId, Header, Message, Operation,
+    ResponseCode,
 };
 
 use crate::{
@@ -232,6 +233,17 @@ pub(crate) async fn operate(
 /// The answer to a request whose handler panicked.
 pub(crate) fn crashed(context: &Context, request: &Message, panic: &str) -> Option<Answer> {
     refuse(context, request, Refusal::unexpected(panic), |_, _| {})
+}
+
+/// The answer in place of one that the bus does not carry.
+pub(crate) fn unsendable(
+    context: &Context,
+    request: &Message,
+    why: &impl fmt::Display,
+) -> Option<Answer> {
+    let text = format!("the answer is too large for the bus: {why}; ask for less at once");
+    let refusal = Refusal::rejection(ResponseCode::Failure, text);
+    refuse(context, request, refusal, |_, _| {})
 }
 
 async fn run<H: Handler>(

@@ -1,8 +1,10 @@
 //! The pillar on the bus: what arrives is read, handed to the worker of its file, answered and acknowledged.
 
+mod answering;
 mod intake;
 mod opening;
 mod serving;
+mod unanswered;
 mod writing;
 
 use std::{collections::BTreeSet, fmt, io, path::PathBuf, sync::Arc, time::Duration};
@@ -19,7 +21,10 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{debug, info, warn};
 
 use self::intake::{Intake, Workers};
-pub(crate) use self::opening::{component, open};
+pub(crate) use self::{
+    opening::{component, open},
+    unanswered::Unanswered,
+};
 use crate::{
     archive::ArchiveError,
     context::Context,

@@ -31,8 +31,8 @@ pub(crate) struct Walk<S: Source> {
     pub(crate) source: S,
     /// Items that may still be given out.
     left: Option<u64>,
-    /// Bytes that inline results may still take.
-    inline_left: usize,
+    /// Bytes that inline results take so far.
+    inline: usize,
     items: VecDeque<S::Item>,
     more: bool,
 }
@@ -43,7 +43,7 @@ impl<S: Source> Walk<S> {
         Self {
             source,
             left: limit.map(NonZeroU64::get),
-            inline_left: INLINE_BYTES,
+            inline: 0,
             items: VecDeque::new(),
             more: false,
         }
@@ -75,12 +75,13 @@ impl<S: Source> Walk<S> {
         let Some(size) = self.items.front().map(S::inline_size) else {
             return self.next(context).await;
         };
-        let is_first = self.inline_left == INLINE_BYTES;
-        if size > self.inline_left && !is_first {
+        let is_first = self.inline == 0;
+        let inline = self.inline.saturating_add(size);
+        if inline > inline_bytes(context) && !is_first {
             self.more = true;
             return Ok(None);
         }
-        self.inline_left = self.inline_left.saturating_sub(size);
+        self.inline = inline;
         self.next(context).await
     }
 
@@ -102,8 +103,16 @@ impl<S: Source> Walk<S> {
     }
 }
 
-/// Bytes of results in one message at most: brokers and peers bound the size of a message.
+/// How many bytes of results one message may have: what the bus carries bounds them, and then what peers read.
+fn inline_bytes(context: &Context) -> usize {
+    let carried = context.component.bus().largest_body();
+    INLINE_BYTES.min(carried.saturating_sub(ENVELOPE_BYTES))
+}
+
+/// Bytes of results in one message at most: peers bound the size of a message.
 const INLINE_BYTES: usize = 8 << 20;
+/// What a message has besides its results, at most.
+const ENVELOPE_BYTES: usize = 64 << 10;
 
 /// `&quot;` is the longest that one byte of text becomes.
 pub(crate) const ESCAPED_BYTE: usize = 6;

@@ -5,5 +5,6 @@ mod clients;
 mod operations;
 mod outages;
 mod peers;
+mod refusals;
 mod strangers;
 mod text;

@@ -125,8 +125,9 @@ impl Intake {
             Ok(received) => self.hand_over(delivery, received).await,
             Err(incoming::Refusal::NotOurs) => acknowledge(delivery).await,
             Err(incoming::Refusal::Rejected(rejection)) => {
-                self.context.component.reject(&rejection).await;
+                // First, since the bus may close the connection over the answer, and then it would come for ever.
                 acknowledge(delivery).await;
+                self.context.component.reject(&rejection).await;
             }
         }
     }

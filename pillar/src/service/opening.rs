@@ -7,7 +7,7 @@ use pillarbox_messages::{CollectionId, clock::SharedClock};
 use pillarbox_settings::{PillarNode, PillarType, Repository};
 use tokio::runtime::Handle;
 
-use super::{PillarError, PillarOptions};
+use super::{PillarError, PillarOptions, Unanswered};
 use crate::{
     archive::{Archive, ArchiveOptions, check_usable},
     change::Settler,
@@ -131,6 +131,7 @@ pub(crate) fn open(options: PillarOptions, component: Component) -> Result<Conte
         workers: Board::default(),
         shortages: Shortages::default(),
         asked: Asked::default(),
+        unanswered: Unanswered::default(),
         link,
     })
 }

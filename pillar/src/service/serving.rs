@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
-use pillarbox_bus::{BusError, Delivery};
+use pillarbox_bus::Delivery;
 use pillarbox_component::{Component, Received, dispatch::catch};
 use pillarbox_messages::Message;
 use tracing::{debug, error, info, warn};
 
+use super::{
+    answering::{self, Answering},
+    unanswered::is_refusal,
+};
 use crate::{
     context::Context,
     handlers::{self, Answer, Progress},
@@ -29,15 +33,21 @@ pub(super) async fn serve(context: Arc<Context>, served: Served) {
     } = served;
     let request = &received.message;
     let kind = request.message_type();
+    let incoming = Arc::clone(&delivery.message);
+    let attempts = context.unanswered.attempts(&incoming.body);
+    if let Some(because) = attempts.hopeless() {
+        return answering::give_up(&context, delivery, request, because).await;
+    }
     let progress = BusProgress {
         component: &context.component,
         received: &received,
+        silent: attempts.goes_silently(),
     };
     let handled = catch(async {
         if kind.is_identify_request() {
             handlers::identify(&context, request).await
         } else {
-            handlers::operate(&context, &received, &progress).await
+            Box::pin(handlers::operate(&context, &received, &progress)).await
         }
     })
     .await;
@@ -52,53 +62,28 @@ pub(super) async fn serve(context: Arc<Context>, served: Served) {
         acknowledge(delivery).await;
         return;
     };
-    let mut sent = finish(&context, delivery, &received, &answer).await;
-    if let Err(error) = &sent
-        && !comes_again
-        && *error != BusError::Closed
-        && !request.message_type().is_identify_request()
-    {
-        debug!(%error, "the request does not come again; its answer is sent by itself");
-        sent = send_alone(&context, &received, &answer).await;
+    let answering = Answering {
+        context: &context,
+        received: &received,
+        comes_again,
+        alone: attempts.goes_alone(),
+    };
+    let answer = answering.fitting(answer);
+    match answering.send(delivery, &answer).await {
+        Ok(()) => {
+            context.unanswered.forget(&incoming.body);
+            report(&context, request, answer).await;
+        }
+        Err(error) => {
+            warn!(%error, "the answer could not be sent");
+            if comes_again {
+                // It is then answered from what was remembered, or carried out again.
+                context.unanswered.note(&incoming.body, &error);
+            } else if is_refusal(&error) {
+                answering::tell(&context, request, &error.to_string()).await;
+            }
+        }
     }
-    match sent {
-        Ok(()) => report(&context, request, answer).await,
-        // Where the request comes again, it is then answered from what was remembered.
-        Err(error) => warn!(%error, "the answer could not be sent"),
-    }
-}
-
-/// Answers and acknowledges: in one for an operation, so that it comes again if its answer was not taken. An
-/// answer to an identify request is not worth that: it comes from the topic as a rule, and from a queue only by
-/// mistake.
-async fn finish(
-    context: &Context,
-    delivery: Delivery,
-    received: &Received,
-    answer: &Answer,
-) -> Result<(), BusError> {
-    let component = &context.component;
-    let outgoing = component.outgoing_reply(&answer.message, received.reply_address.as_deref());
-    if received.message.message_type().is_identify_request() {
-        let sent = component.bus().publish(outgoing).await;
-        acknowledge(delivery).await;
-        return sent;
-    }
-    let mut transaction = component.bus().transaction();
-    transaction.send(outgoing);
-    transaction.ack(delivery);
-    transaction.commit().await
-}
-
-/// Sends an answer, again if need be, until the bus has it.
-async fn send_alone(
-    context: &Context,
-    received: &Received,
-    answer: &Answer,
-) -> Result<(), BusError> {
-    let component = &context.component;
-    let outgoing = component.outgoing_reply(&answer.message, received.reply_address.as_deref());
-    component.bus().publish(outgoing).await
 }
 
 /// The log line and, after the answer, the alarm.
@@ -148,10 +133,15 @@ pub(super) async fn acknowledge(delivery: Delivery) {
 struct BusProgress<'a> {
     component: &'a Component,
     received: &'a Received,
+    /// Nothing is said.
+    silent: bool,
 }
 
 impl Progress for BusProgress<'_> {
     async fn send(&self, message: Message) {
+        if self.silent {
+            return;
+        }
         let sent = self
             .component
             .reply_soon(&message, self.received.reply_address.as_deref())
