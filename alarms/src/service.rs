@@ -260,7 +260,8 @@ impl Keeper {
         let entries: Arc<[Entry]> = batch
             .iter()
             .filter_map(|delivery| {
-                entry_of(&delivery.message, &self.security, self.reading, now_ms)
+                let id = delivery.lasting_id();
+                entry_of(&delivery.message, id, &self.security, self.reading, now_ms)
             })
             .collect();
         self.log_unreadable(&entries, now_ms);
