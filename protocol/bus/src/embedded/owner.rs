@@ -138,7 +138,7 @@ impl Owner {
                 },
                 Some(opened) = opens.recv() => self.opened(opened),
                 Some(wake) = self.wakes.next() => self.woken(wake, &mut commands, &mut opens),
-                submission = commands.recv(), if self.pending_bytes < MAX_PENDING_BYTES => {
+                submission = commands.recv(), if self.writer.waiting_bytes() < MAX_PENDING_BYTES => {
                     let Some(submission) = submission else { break };
                     self.submitted(submission);
                     self.take_queued(BATCH, &mut commands, &mut opens);
@@ -359,10 +359,9 @@ impl Owner {
         if self.pending.is_empty() || self.failed {
             return;
         }
-        if let Ok(permit) = self.writer.jobs.try_reserve() {
-            permit.send(Job::Write(std::mem::take(&mut self.pending)));
-            self.pending_bytes = 0;
-        }
+        let units = std::mem::take(&mut self.pending);
+        let bytes = std::mem::take(&mut self.pending_bytes);
+        self.writer.write(units, bytes);
     }
 
     /// Hands over what may be told; returns what the state machine must know of it.
@@ -418,13 +417,7 @@ impl Owner {
         commands.close();
         self.take_queued(usize::MAX, &mut commands, &mut opens);
         self.step(Input::Shutdown);
-        while !self.pending.is_empty() && !self.failed {
-            self.hand_units();
-            match self.writer.reports.recv().await {
-                Some(report) => self.reported(report),
-                None => self.fail("the log's thread has ended".to_owned()),
-            }
-        }
+        self.hand_units();
         let (closed, _) = mpsc::channel(1);
         self.writer.jobs = closed;
         while let Some(report) = self.writer.reports.recv().await {

@@ -1,6 +1,9 @@
 //! The thread that opens, replays and writes the log.
 
-use std::thread;
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread,
+};
 
 use tokio::sync::{mpsc, oneshot};
 
@@ -16,7 +19,7 @@ use crate::{
     log::{Log, LogError, LogOptions, LogStats, storage::Storage},
 };
 
-/// How many batches wait for the writer while it writes one. More gather with the owner of the queues.
+/// A job that waits covers whatever is there when the writer comes to it.
 const JOB_CHANNEL: usize = 1;
 /// How many reports wait for the owner of the queues.
 const REPORT_CHANNEL: usize = 16;
@@ -26,11 +29,11 @@ const SMALL_ENTRY: u64 = 64;
 /// What opening the log has cost, and what people must be told of.
 pub(super) type Started = (LogStats, Vec<PoisonMoved>);
 
-/// What the writer is to do.
+/// What the writer is to do; it writes the units that wait in any case.
 #[derive(Debug)]
 pub(super) enum Job {
-    /// Write these units, in order.
-    Write(Vec<Unit>),
+    /// Write the units that wait, in order.
+    Write,
     /// Try again to get room for the next segment.
     MakeRoom,
 }
@@ -49,10 +52,26 @@ pub(super) enum Report {
     Failed(String),
 }
 
+/// Units that wait to be written: all that gather while one group is synced are the next.
+#[derive(Debug, Default)]
+struct Waiting {
+    units: Vec<Unit>,
+    /// What they take in memory (about).
+    bytes: u64,
+}
+
+type SharedWaiting = Arc<Mutex<Waiting>>;
+
+/// Nobody panics while holding it.
+fn lock(waiting: &SharedWaiting) -> MutexGuard<'_, Waiting> {
+    waiting.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The owner's side of the writer.
 #[derive(Debug)]
 pub(super) struct Writer {
     pub(super) jobs: mpsc::Sender<Job>,
+    waiting: SharedWaiting,
     /// Ends when the log is closed and the queue space free.
     pub(super) reports: mpsc::Receiver<Report>,
 }
@@ -68,10 +87,12 @@ impl Writer {
         let (jobs, job_receiver) = mpsc::channel(JOB_CHANNEL);
         let (report_sender, reports) = mpsc::channel(REPORT_CHANNEL);
         let (answer, opened) = oneshot::channel();
+        let waiting = SharedWaiting::default();
+        let taken = Arc::clone(&waiting);
         let body = move || match open(storage, &options, log_options, limits) {
             Ok((log, core, moved)) => {
                 if answer.send(Ok((core, (log.stats(), moved)))).is_ok() {
-                    run(log, job_receiver, &report_sender);
+                    run(log, job_receiver, &taken, &report_sender);
                 }
             }
             Err(error) => {
@@ -83,7 +104,27 @@ impl Writer {
             .spawn(body);
         thread.map_err(|error| BusError::io("starting the log's thread", &error))?;
         let (core, started) = opened.await.map_err(|_| BusError::Closed)??;
-        Ok((Self { jobs, reports }, core, started))
+        let writer = Self {
+            jobs,
+            waiting,
+            reports,
+        };
+        Ok((writer, core, started))
+    }
+
+    /// Hands over units, which take so many bytes in memory (about).
+    pub(super) fn write(&self, units: Vec<Unit>, bytes: u64) {
+        let mut waiting = lock(&self.waiting);
+        waiting.units.extend(units);
+        waiting.bytes = waiting.bytes.saturating_add(bytes);
+        drop(waiting);
+        // If there is a job already, it covers these.
+        let _ = self.jobs.try_send(Job::Write);
+    }
+
+    /// What waits takes so many bytes in memory (about).
+    pub(super) fn waiting_bytes(&self) -> u64 {
+        lock(&self.waiting).bytes
     }
 }
 
@@ -118,15 +159,20 @@ fn open<S: Storage>(
     Ok((log, core, effects.moved))
 }
 
-fn run<S: Storage>(mut log: Log<S>, mut jobs: mpsc::Receiver<Job>, reports: &mpsc::Sender<Report>) {
+fn run<S: Storage>(
+    mut log: Log<S>,
+    mut jobs: mpsc::Receiver<Job>,
+    waiting: &SharedWaiting,
+    reports: &mpsc::Sender<Report>,
+) {
     while let Some(job) = jobs.blocking_recv() {
-        let units = match job {
-            Job::Write(units) => units,
-            Job::MakeRoom => {
-                log.make_room();
-                Vec::new()
-            }
-        };
+        let Waiting { units, .. } = std::mem::take(&mut *lock(waiting));
+        match job {
+            // An earlier job has covered them.
+            Job::Write if units.is_empty() => continue,
+            Job::Write => {}
+            Job::MakeRoom => log.make_room(),
+        }
         if let Err(error) = log.append(&units) {
             let _ = reports.blocking_send(Report::Failed(error.to_string()));
             return;
