@@ -1,5 +1,6 @@
 //! A node: the roles of one process, started in the order in which they need each other.
 
+mod poison;
 mod queues;
 
 use std::{
@@ -42,6 +43,8 @@ pub struct RunningNode {
     /// The states of the roles' bus connections.
     links: Vec<watch::Receiver<BusState>>,
     watch: Option<Bus>,
+    /// What is done beside the roles.
+    beside: JoinSet<()>,
     _data: DataDirectory,
 }
 
@@ -107,6 +110,7 @@ impl RunningNode {
             alarms: None,
             links: Vec::new(),
             watch: None,
+            beside: JoinSet::new(),
             _data: data,
         };
         match running.start_roles(repository, node, &clock).await {
@@ -127,6 +131,9 @@ impl RunningNode {
         if self.broker.is_some() {
             // Also a process that only serves the bus has to know when that has failed.
             self.watch = Some(self.link(&ComponentId::from(WATCH)).await?);
+        }
+        if let (Some(broker), Some(bus)) = (&self.broker, &self.watch) {
+            poison::watch(&mut self.beside, broker, bus.clone(), &repository, clock);
         }
         if let (Some(broker), Some(server)) = (&self.broker, &node.bus_server) {
             let limits = StompLimits::default();
@@ -192,7 +199,8 @@ impl RunningNode {
     }
 
     /// Stops: pillars finish within `grace` what can be finished, other requests go back to their queue.
-    pub async fn shutdown(self, grace: Duration) {
+    pub async fn shutdown(mut self, grace: Duration) {
+        self.beside.shutdown().await;
         let mut pillars: JoinSet<()> = JoinSet::new();
         for pillar in self.pillars {
             pillars.spawn(pillar.shutdown(grace));

@@ -2,11 +2,11 @@
 
 use std::{fs, time::Duration};
 
-use pillarbox_messages::{Message, PutFileRequest, ResponseCode};
+use pillarbox_messages::{Destination, Message, PutFileRequest, ResponseCode};
 
 use crate::support::{
     pause,
-    peers::{Ear, Peer, Put},
+    peers::{Ear, Peer, Put, books},
     process::Running,
     site::Site,
     whole,
@@ -142,3 +142,35 @@ const EARLY: &str = "early";
 const LATER: &str = "later";
 const ACCEPTED: ResponseCode = ResponseCode::OperationAcceptedProgress;
 const COMPLETED: ResponseCode = ResponseCode::OperationCompleted;
+
+/// A pillar that fails with a request again and again loses it, others don't wait for it, and people are told once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_fails_three_times_is_moved_aside_and_an_alarm_tells_of_it() {
+    let stopped = Stopped::start(Site::new(&["north"])).await;
+    let watcher = Peer::client(&stopped.site, "watcher").await;
+    let mut alarms = watcher.listen(watcher.alarm_destination()).await;
+    let failing = Peer::pillar(&stopped.site, "north").await;
+    stopped.client.send(stopped.put("c-bad", CONTENT)).await;
+    let queue = failing.pillar_destination("north");
+    let mut requests = failing.listen(queue.clone()).await;
+    for count in 0..3 {
+        let (_, delivery) = requests.delivery().await;
+        assert_eq!(delivery.message.backout_count, count);
+        delivery.nack().await.unwrap();
+    }
+    let alarm = alarms.message().await;
+    let Message::AlarmMessage(alarm) = alarm else {
+        panic!("{alarm:?}");
+    };
+    let text = &alarm.alarm.alarm_text;
+    assert!(
+        text.contains("'c-bad'") && text.contains("failed 3 times"),
+        "{text}"
+    );
+    let backout = Destination::queue(&format!("{}.backout", queue.name()));
+    let mut aside = failing.listen(backout).await;
+    let (moved, delivery) = aside.delivery().await;
+    assert_eq!(moved.header().correlation_id.as_str(), "c-bad");
+    assert_eq!(delivery.message.property("q-reason"), Some("backout"));
+    assert_eq!(alarm.alarm.collection_id, Some(books()));
+}

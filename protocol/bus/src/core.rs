@@ -411,6 +411,11 @@ impl Core {
                 messages,
                 token,
             } => self.retry_for(connection, &queue, &messages, token),
+            Command::Delete {
+                queue,
+                messages,
+                token,
+            } => self.delete_for(connection, &queue, &messages, token),
             Command::Disconnect { token } => self.disconnect(connection, token),
             Command::Subscribe { .. }
             | Command::Get { .. }

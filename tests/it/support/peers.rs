@@ -59,6 +59,12 @@ impl Peer {
             .collection()
     }
 
+    /// Where the collection's alarms go.
+    pub(crate) fn alarm_destination(&self) -> Destination {
+        let alarms = self.component.repository().destinations(&books()).alarms();
+        alarms.into_iter().next().expect("there is one")
+    }
+
     /// Where its own answers go.
     pub(crate) fn address(&self) -> Destination {
         self.component.address(Some(&books()))

@@ -186,8 +186,33 @@ impl Core {
         ids: &[MessageId],
         token: Token,
     ) {
-        match self.retry(source, ids) {
+        let done = self.retry(source, ids);
+        self.answer_counted(connection, done, token);
+    }
+
+    /// Does what a connection's [`Command::Delete`] asks for.
+    ///
+    /// [`Command::Delete`]: crate::embedded::connection::Command::Delete
+    pub(super) fn delete_for(
+        &mut self,
+        connection: ConnectionId,
+        source: &Destination,
+        ids: &[MessageId],
+        token: Token,
+    ) {
+        let done = self.delete(source, ids);
+        self.answer_counted(connection, done, token);
+    }
+
+    fn answer_counted(
+        &mut self,
+        connection: ConnectionId,
+        done: Result<(usize, usize), BusError>,
+        token: Token,
+    ) {
+        match done {
             Ok((returned, skipped)) => {
+                self.draft.need_sync();
                 let event = Event::Returned {
                     token,
                     returned,
@@ -199,6 +224,36 @@ impl Core {
         }
     }
 
+    /// Returns how many messages are gone, and how many were left alone: what somebody has in hand is his.
+    fn delete(
+        &mut self,
+        source: &Destination,
+        ids: &[MessageId],
+    ) -> Result<(usize, usize), BusError> {
+        let queue_id = self.moved_from(source)?;
+        let mut deleted = 0;
+        for id in ids {
+            let held = self
+                .queues
+                .get(&queue_id)
+                .and_then(|it| it.messages.get(id));
+            let free = held.is_some_and(|held| !matches!(held.state, State::InFlight(_)));
+            if free && self.remove_message(queue_id, *id).is_some() {
+                deleted += 1;
+            }
+        }
+        Ok((deleted, ids.len() - deleted))
+    }
+
+    fn moved_from(&self, source: &Destination) -> Result<QueueId, BusError> {
+        let known = self.directory.queue(source.name());
+        let queue = known.filter(|_| source.kind() == DestinationKind::Queue);
+        queue.ok_or_else(|| BusError::UnknownDestination {
+            destination: source.clone(),
+            remedy: "name a queue that is there".to_owned(),
+        })
+    }
+
     /// Sends messages back to where they stood before they were moved, as if nothing had happened to them. Those in
     /// somebody's hands, and those that came from nowhere, are left alone.
     ///
@@ -208,14 +263,7 @@ impl Core {
         source: &Destination,
         ids: &[MessageId],
     ) -> Result<(usize, usize), BusError> {
-        let known = self.directory.queue(source.name());
-        let queue_id = known.filter(|_| source.kind() == DestinationKind::Queue);
-        let Some(queue_id) = queue_id else {
-            return Err(BusError::UnknownDestination {
-                destination: source.clone(),
-                remedy: "name a queue that holds messages moved aside".to_owned(),
-            });
-        };
+        let queue_id = self.moved_from(source)?;
         let targets = ids.iter().map(|id| self.way_back(queue_id, *id));
         let targets: Vec<Option<QueueId>> = targets.collect::<Result<_, _>>()?;
         let mut returned = 0;

@@ -149,6 +149,15 @@ pub enum Command {
         /// Whom to answer.
         token: Token,
     },
+    /// Deletes messages of a queue for good. Answered by `Returned`, which counts what is gone.
+    Delete {
+        /// The queue.
+        queue: Destination,
+        /// Which.
+        messages: Vec<MessageId>,
+        /// Whom to answer.
+        token: Token,
+    },
     /// Opens a transaction.
     Begin {
         /// The connection's own number for it, not open.
@@ -206,14 +215,14 @@ pub enum Event {
         /// A sent message had no place to go.
         unroutable: bool,
     },
-    /// So many messages of the `Retry` with this token went back, and this is on the disk; so many did not, because
-    /// they are in a consumer's hands or came from nowhere.
+    /// So many messages of the `Retry` or `Delete` with this token went back or are gone, and this is on the disk; so many
+    /// were left alone, because they are in a consumer's hands, came from nowhere or are not there.
     Returned {
         /// The command's token.
         token: Token,
-        /// Those that went back.
+        /// Those that went back, or are gone.
         returned: usize,
-        /// Those that did not.
+        /// Those that were left alone.
         skipped: usize,
     },
     /// The command with this token changed nothing.

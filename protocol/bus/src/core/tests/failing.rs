@@ -564,6 +564,85 @@ fn what_is_in_hand_or_came_from_nowhere_stays() {
 }
 
 #[test]
+fn e37_what_is_in_hand_is_not_deleted_and_what_is_deleted_stays_so() {
+    let mut world = World::with_work(like(Lanes::Key));
+    let a = world.open(1, "a");
+    world.subscribe(a, 1, queue(), 1).unwrap();
+    for body in ["a1", "a2", "b1", "b2"] {
+        world.send(a, of(body)).unwrap();
+    }
+    let ids = ["a1", "a2", "b1"].map(|body| id_of(&world, body));
+    let delete = |world: &mut World, ids: &[MessageId]| {
+        let command = Command::Delete {
+            queue: queue(),
+            messages: ids.to_vec(),
+            token: 99,
+        };
+        world.step(Input::Command {
+            connection: a,
+            command,
+        });
+        let answers = world.told.iter().rev();
+        let mut answers = answers.filter_map(|(_, event)| match event {
+            Event::Returned {
+                returned, skipped, ..
+            } => Some((*returned, *skipped)),
+            _ => None,
+        });
+        answers.next().unwrap()
+    };
+    assert_eq!(delete(&mut world, &ids), (2, 1), "a1 is in hand");
+    assert_eq!(standing(&world, "work"), ["a1", "b2"]);
+    assert_eq!(delete(&mut world, &ids), (0, 3));
+    let delivery = world.delivered()[0].1;
+    world.nack(a, delivery).unwrap();
+    world.restart();
+    assert_eq!(standing(&world, "work"), ["a1", "b2"], "it has come back");
+}
+
+/// Who takes a message holds nobody up but those behind it: transactions wait for none of each other's.
+#[test]
+fn e36_transactions_that_want_each_others_lanes_end() {
+    let mut world = World::with_work(like(Lanes::Key));
+    world.open(1, "sender");
+    for body in ["a1", "a2", "b1", "b2"] {
+        world.send(ConnectionId(1), of(body)).unwrap();
+    }
+    let consumers = [11, 12].map(|number| {
+        let c = world.open(number, &format!("c{number}"));
+        world.subscribe(c, 1, queue(), 1).unwrap();
+        c
+    });
+    let transaction = 1;
+    let mut taken = Vec::new();
+    for c in consumers {
+        let got = world.delivered_to(c);
+        let delivery = got[0].1;
+        taken.push(got[0].0.clone());
+        world
+            .ask(c, |token| Command::Begin { transaction, token })
+            .unwrap();
+        let acked = world.ask(c, |token| Command::Ack {
+            delivery,
+            transaction: Some(transaction),
+            token,
+        });
+        acked.unwrap();
+        assert!(
+            world.delivered_to(c).is_empty(),
+            "the other's lane is not to be had"
+        );
+    }
+    assert_eq!(taken, ["a1", "b1"]);
+    for c in consumers {
+        world
+            .ask(c, |token| Command::Commit { transaction, token })
+            .unwrap();
+        assert_eq!(world.delivered_to(c).len(), 1);
+    }
+}
+
+#[test]
 fn b22_a_message_that_always_fails_keeps_nobody_busy() {
     let mut world = World::with_work(QueueAttributes {
         backout_limit: None,
