@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use pillarbox_client::digests::{length, plain_spec, same_spec};
 use pillarbox_messages::{
-    ChecksumData, ChecksumSpec, ChecksumType, ComponentId, HexBinary, wording::with_article,
+    ChecksumData, ChecksumSpec, ChecksumType, CollectionId, ComponentId, FileId, HexBinary,
+    wording::with_article,
 };
 
 use crate::{
     args::operations::ChecksumArgs,
     failure::Failure,
-    output::{one_line, say},
+    output::{one_line, quoted, say},
 };
 
 /// A checksum to ask for, and what the user should be told about how it was understood.
@@ -88,37 +89,51 @@ pub(crate) fn requested_by_type(
 
 /// Tells of pillars whose answer is not of the kind that was asked for: one that had a file already tells what it
 /// has of it. If it still has the file, it can be asked again.
-pub(crate) fn tell_other_kinds<'a>(
+pub(crate) fn tell_other_kinds(
     asked: &ChecksumSpec,
-    told: impl Iterator<Item = (&'a ComponentId, Option<&'a ChecksumData>)>,
-    has_file: bool,
+    told: &[Told<'_>],
+    file: Option<(&CollectionId, &FileId)>,
 ) {
-    let mut others: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for (pillar, checksum) in told {
-        match checksum.map(|it| &it.checksum_spec) {
-            Some(spec) if same_spec(spec, asked) => {}
-            Some(spec) => {
-                let pillars = others.entry(spec.checksum_type.as_str()).or_default();
-                pillars.push(pillar.as_str());
-            }
-            None => others
-                .entry("no checksum")
-                .or_default()
-                .push(pillar.as_str()),
-        }
+    let mut others: BTreeMap<(&str, bool), Vec<&str>> = BTreeMap::new();
+    for answer in told {
+        let other = match answer.checksum.map(|it| &it.checksum_spec) {
+            Some(spec) if same_spec(spec, asked) => continue,
+            Some(spec) => spec.checksum_type.as_str(),
+            None => "no checksum",
+        };
+        let pillars = others.entry((other, answer.checksums_only)).or_default();
+        pillars.push(answer.pillar.as_str());
     }
     let kind = asked.checksum_type;
-    let next_step = if has_file {
-        format!("; get-checksums -R {kind} asks for it")
-    } else {
-        String::new()
-    };
-    for (other, pillars) in others {
+    for ((other, checksums_only), pillars) in others {
+        let next_step = match file {
+            _ if checksums_only => ", which keeps no other kind of checksums".to_owned(),
+            Some((collection, file)) => format!("; {} asks for it", ask(asked, collection, file)),
+            None => String::new(),
+        };
         let pillars = one_line(pillars.join(", "));
         say(&format!(
             "{other} instead of {kind} told by {pillars}{next_step}"
         ));
     }
+}
+
+/// What a pillar told of the checksum that it was asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Told<'a> {
+    pub(crate) pillar: &'a ComponentId,
+    pub(crate) checksum: Option<&'a ChecksumData>,
+    /// Whether it keeps checksums only, so that it can't be asked for others.
+    pub(crate) checksums_only: bool,
+}
+
+/// The command that asks for such a checksum of a file; its settings are those of the command before.
+fn ask(spec: &ChecksumSpec, collection: &CollectionId, file: &FileId) -> String {
+    let (collection, file) = (quoted(collection.as_str()), quoted(&one_line(file)));
+    let kind = spec.checksum_type;
+    let salt = spec.checksum_salt.as_ref();
+    let salt = salt.map_or_else(String::new, |salt| format!(" -S {salt}"));
+    format!("get-checksums -c {collection} -i {file} -R {kind}{salt}")
 }
 
 /// The checksum value that an option gives, which must have the length of `checksum_type`'s values.
@@ -233,6 +248,15 @@ mod tests {
         assert_eq!(
             asked(Some("HMAC_SHA256"), None),
             (ChecksumType::Sha256, false, true)
+        );
+    }
+
+    #[test]
+    fn the_command_that_asks_has_all_that_it_needs() {
+        let request = ask(Some("MD5"), Some("ABCD")).unwrap().unwrap();
+        assert_eq!(
+            super::ask(&request.spec, &"books".into(), &"a b.tif".into()),
+            "get-checksums -c books -i 'a b.tif' -R HMAC_MD5 -S abcd"
         );
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Names are in snake case and never change their meaning; times are RFC 3339 in UTC; checksums are in lower-case hex.
 
-use pillarbox_client::Outcome;
+use pillarbox_client::{ComponentFailure, Outcome};
 use serde::Serialize;
 
 /// One JSON object on a line.
@@ -27,31 +27,33 @@ pub(crate) struct Failed<'a> {
 
 /// The failures of an operation, of which there is at least one if it failed.
 pub(crate) fn failures(outcome: &Outcome) -> String {
-    let one = |pillar, code, text| {
-        line(&Failed {
-            failed: true,
-            pillar,
-            code,
-            text,
-        })
-    };
-    let of_pillars = outcome.failures.iter().map(|failure| {
-        one(
-            Some(failure.contributor.as_str()),
-            failure.code.map(|code| code.as_str()),
-            failure.text.as_str(),
-        )
-    });
     let whole = (!outcome.complete && outcome.failures.is_empty()).then(|| {
         let text = outcome.info.as_deref();
-        one(None, None, text.unwrap_or(&outcome.last_event))
+        line(&Failed {
+            failed: true,
+            pillar: None,
+            code: None,
+            text: text.unwrap_or(&outcome.last_event),
+        })
     });
-    of_pillars.chain(whole).collect()
+    failed(&outcome.failures) + &whole.unwrap_or_default()
+}
+
+/// A line for each contributor that has not done its part.
+pub(crate) fn failed(failures: &[ComponentFailure]) -> String {
+    let one = |failure: &ComponentFailure| {
+        line(&Failed {
+            failed: true,
+            pillar: Some(failure.contributor.as_str()),
+            code: failure.code.map(|code| code.as_str()),
+            text: failure.text.as_str(),
+        })
+    };
+    failures.iter().map(one).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use pillarbox_client::ComponentFailure;
     use pillarbox_messages::ResponseCode;
 
     use super::*;

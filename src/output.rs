@@ -68,6 +68,15 @@ pub(crate) fn print_done(text: &str) -> Result<(), Failure> {
     })
 }
 
+/// As a shell takes it for one word.
+pub(crate) fn quoted(text: &str) -> String {
+    let plain = |char: char| char.is_ascii_alphanumeric() || "/._-+:@%".contains(char);
+    if text.chars().all(plain) && !text.is_empty() {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,5 +88,12 @@ mod tests {
             "a\\n b\\u{1b}[1m  \u{e6}\\u{9b}"
         );
         assert_eq!(in_words(" a\n b\t\x1b[1m"), "a b \\u{1b}[1m");
+    }
+
+    #[test]
+    fn words_for_a_shell() {
+        assert_eq!(quoted("/a/b-1.2"), "/a/b-1.2");
+        assert_eq!(quoted("/my files"), "'/my files'");
+        assert_eq!(quoted("/it's"), r"'/it'\''s'");
     }
 }

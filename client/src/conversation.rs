@@ -59,6 +59,9 @@ pub struct Conversation<P> {
     addresses: BTreeMap<ComponentId, Address>,
     completed: Vec<Completed>,
     failures: Vec<ComponentFailure>,
+    /// Who answered that it does not do such a thing at all: no failure, unless the operation fails.
+    #[serde(default)]
+    unsupported: Vec<ComponentFailure>,
     /// Whether something of ours is, or might be, on the exchange.
     offered: bool,
     /// When it ends at the latest.
@@ -162,6 +165,7 @@ impl<P: Procedure> Conversation<P> {
             addresses: BTreeMap::new(),
             completed: Vec::new(),
             failures: Vec::new(),
+            unsupported: Vec::new(),
             offered: false,
             end_ms: None,
             unreadable: BTreeMap::new(),

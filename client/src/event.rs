@@ -47,6 +47,9 @@ pub enum EventKind {
     IdentificationComplete {
         /// Who takes part; empty if nobody needs to do anything.
         selected: Vec<ComponentId>,
+        /// Who said that it does not do such a thing at all, and why: no failures, but their results are not to come.
+        #[serde(default)]
+        unsupported: Vec<ComponentFailure>,
     },
     /// The operation requests are on their way.
     RequestSent {
@@ -156,6 +159,9 @@ pub struct Stored {
     pub checksum: Option<ChecksumData>,
     /// Whether the pillar had the identical file before.
     pub already_there: bool,
+    /// Whether the pillar says that it keeps checksums only: it has those of one kind, and computes no others.
+    #[serde(default)]
+    pub checksums_only: bool,
 }
 
 /// A file that was replaced at a pillar.
@@ -168,6 +174,9 @@ pub struct Replaced {
     /// Whether the pillar had the new file already: so if it tells the same checksum of the old and of the new one.
     /// None if it tells none that can be compared.
     pub already_there: Option<bool>,
+    /// Whether the pillar says that it keeps checksums only: it has those of one kind, and computes no others.
+    #[serde(default)]
+    pub checksums_only: bool,
 }
 
 /// A file that is no more at a pillar.
@@ -290,7 +299,7 @@ impl EventKind {
     fn extra(&self) -> Option<String> {
         match self {
             Self::IdentifyTimeout { silent: ids }
-            | Self::IdentificationComplete { selected: ids }
+            | Self::IdentificationComplete { selected: ids, .. }
             | Self::RequestSent { contributors: ids } => Some(format!("[{}]", join(ids))),
             Self::ComponentFailed {
                 contributor,

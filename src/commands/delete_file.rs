@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     args::operations::DeleteFileArgs,
-    checksum_args,
+    checksum_args::{self, Told},
     client_setup::{ClientSetup, Session, conclude, not_started},
     failure::Failure,
     json,
@@ -51,8 +51,12 @@ async fn delete(request: DeleteFile, session: &mut Session, json: bool) -> Resul
     }
     if let Some(asked) = &asked {
         let told = deletions(&outcome).filter(|(_, it)| !it.already_absent);
-        let told = told.map(|(pillar, it)| (pillar, it.checksum.as_ref()));
-        checksum_args::tell_other_kinds(asked, told, false);
+        let told = told.map(|(pillar, it)| Told {
+            pillar,
+            checksum: it.checksum.as_ref(),
+            checksums_only: false,
+        });
+        checksum_args::tell_other_kinds(asked, &told.collect::<Vec<_>>(), None);
     }
     let outcome = conclude(outcome, json)?;
     for (pillar, deleted) in deletions(&outcome) {

@@ -15,7 +15,8 @@ use pillarbox_messages::{ComponentId, FileId, wording::count};
 use crate::{
     client_setup::{Session, conclude},
     failure::Failure,
-    output::{one_line, print, say},
+    json,
+    output::{in_words, one_line, print, print_done, say},
 };
 
 /// What is listed, and how.
@@ -45,12 +46,18 @@ impl<V: Send> Listing<V> {
     ) -> Result<(), Failure> {
         let mut merge = Merge::new(0);
         let mut asked = BTreeSet::new();
+        let mut unsupported = Vec::new();
         let mut differences = Differences::default();
         let outcome = session
             .list(self.heading, start, |event| match &event.kind {
-                EventKind::IdentificationComplete { selected } => {
+                EventKind::IdentificationComplete {
+                    selected,
+                    unsupported: unable,
+                } => {
                     merge = Merge::new(selected.len());
                     asked.extend(selected.iter().cloned());
+                    asked.extend(unable.iter().map(|it| it.contributor.clone()));
+                    unsupported.clone_from(unable);
                     differences.begin(selected);
                     Ok(())
                 }
@@ -83,10 +90,16 @@ impl<V: Send> Listing<V> {
         });
         let outcome = outcome?;
         let outcome = conclude(outcome, self.json)?;
-        match rest {
-            Ok(()) => differences.tell(self.values),
-            Err(failure) => return Err(outcome.failed(failure)),
+        if self.json {
+            print_done(&json::failed(&unsupported))?;
         }
+        if let Err(failure) = rest {
+            return Err(outcome.failed(failure));
+        }
+        for unable in &unsupported {
+            say(&in_words(&unable.to_string()));
+        }
+        differences.tell(self.values);
         outcome.told();
         Ok(())
     }

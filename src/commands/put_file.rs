@@ -8,7 +8,7 @@ use pillarbox_messages::{ChecksumType, CollectionId, ComponentId, FileId, wordin
 use super::new_file;
 use crate::{
     args::operations::PutFileArgs,
-    checksum_args,
+    checksum_args::{self, Told},
     client_setup::{ClientSetup, Followed, Session, conclude, not_started},
     failure::Failure,
     json,
@@ -25,6 +25,7 @@ pub(super) async fn run(args: PutFileArgs) -> Result<(), Failure> {
     let default = setup.repository.default_checksum;
     let asked = request.request_checksum.clone();
     let file_id = request.file_id.clone();
+    let collection = request.collection.clone();
     let mut session = setup.connect().await?;
     let outcome = match new_file::look_at(&mut request.source, &exchange, &mut session).await {
         Ok(()) => put(&mut session, request).await,
@@ -44,8 +45,16 @@ pub(super) async fn run(args: PutFileArgs) -> Result<(), Failure> {
     if args.request.is_given()
         && let Some(asked) = &asked
     {
-        let told = stored(&outcome).map(|(pillar, stored)| (pillar, stored.checksum.as_ref()));
-        checksum_args::tell_other_kinds(asked, told, true);
+        let told = stored(&outcome).map(|(pillar, stored)| Told {
+            pillar,
+            checksum: stored.checksum.as_ref(),
+            checksums_only: stored.checksums_only,
+        });
+        checksum_args::tell_other_kinds(
+            asked,
+            &told.collect::<Vec<_>>(),
+            Some((&collection, &file_id)),
+        );
     }
     let outcome = conclude(outcome, as_json)?;
     new_file::tidy(&args.source, args.delete, &exchange).await;

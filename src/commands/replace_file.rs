@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     args::operations::ReplaceFileArgs,
-    checksum_args,
+    checksum_args::{self, Told},
     client_setup::{ClientSetup, Session, conclude, not_started},
     failure::Failure,
     json,
@@ -74,8 +74,13 @@ async fn replace(
         print_done(&table(&outcome))?;
     }
     if let Some(asked) = &asked {
-        let told = replacements(&outcome).map(|(pillar, it)| (pillar, it.new.as_ref()));
-        checksum_args::tell_other_kinds(asked, told, true);
+        let told = replacements(&outcome).map(|(pillar, it)| Told {
+            pillar,
+            checksum: it.new.as_ref(),
+            checksums_only: it.checksums_only,
+        });
+        let file = (&rehearsal.collection, &file_id);
+        checksum_args::tell_other_kinds(asked, &told.collect::<Vec<_>>(), Some(file));
     }
     let outcome = conclude(outcome, json)?;
     for (pillar, replaced) in replacements(&outcome) {

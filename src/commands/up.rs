@@ -9,6 +9,7 @@ use super::node::{start_from, stay};
 use crate::{
     args::UpArgs,
     failure::Failure,
+    output::quoted,
     signals::Stop,
     starter::{self, COLLECTION, NODE_FILE, Ports, REPOSITORY_FILE},
 };
@@ -83,25 +84,4 @@ fn greeting(directory: &Path) -> String {
     text.push_str(&format!("  {program} alarms list -s {settings}\n"));
     text.push_str("Ctrl-C stops it.\nready\n");
     text
-}
-
-/// As a shell takes it for one word.
-fn quoted(text: &str) -> String {
-    let plain = |char: char| char.is_ascii_alphanumeric() || "/._-+:@%".contains(char);
-    if text.chars().all(plain) && !text.is_empty() {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_for_a_shell() {
-        assert_eq!(quoted("/a/b-1.2"), "/a/b-1.2");
-        assert_eq!(quoted("/my files"), "'/my files'");
-        assert_eq!(quoted("/it's"), r"'/it'\''s'");
-    }
 }

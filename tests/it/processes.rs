@@ -6,7 +6,7 @@ mod changes;
 mod columns;
 mod crash;
 mod differing;
-mod json;
+pub(crate) mod json;
 mod order;
 mod parts;
 mod pipes;

@@ -40,10 +40,10 @@ impl<P: Procedure> Conversation<P> {
         if complete {
             let (results, failures) = (self.completed.clone(), self.failures.clone());
             self.finish(EventKind::Complete { results, failures }, None, out);
-        } else if self.failures.is_empty() {
-            self.finish_failed("no contributor supports the operation", out);
         } else {
-            let text = format!("Failed operation.{}", self.causes());
+            let nobody = self.failures.is_empty();
+            let text = if nobody { NOBODY } else { "Failed operation." };
+            let text = format!("{text}{}", self.causes());
             self.finish_failed(&text, out);
         }
     }
@@ -98,8 +98,10 @@ impl<P: Procedure> Conversation<P> {
         self.finish_failed(&format!("{text}{causes}"), out);
     }
 
-    /// What every failure so far was, to be added to a text.
-    fn causes(&self) -> String {
+    /// What every failure so far was, to be added to the text of an operation that fails: of one that does, those who
+    /// don't do such a thing are a cause, too.
+    fn causes(&mut self) -> String {
+        self.failures.append(&mut self.unsupported);
         if self.failures.is_empty() {
             return String::new();
         }
@@ -107,3 +109,5 @@ impl<P: Procedure> Conversation<P> {
         format!(" Cause(s): [{}]", causes.join("; "))
     }
 }
+
+const NOBODY: &str = "no contributor supports the operation.";

@@ -73,7 +73,7 @@ impl<P: Procedure> Conversation<P> {
             ResponseCode::IdentificationPositive => {
                 self.ready(from, message, reply_address, text, out);
             }
-            ResponseCode::RequestNotSupported => {}
+            ResponseCode::RequestNotSupported => self.unsupported.push(refusal(from, code, text)),
             _ => match self.procedure.refused(message, code) {
                 Refusal::Failed => self.identify_failed(from, code, text, out),
                 Refusal::Complete(result, info) => {
@@ -152,8 +152,7 @@ impl<P: Procedure> Conversation<P> {
         text: Option<String>,
         out: &mut Actions,
     ) {
-        let text = text.unwrap_or_else(|| REFUSED.to_owned());
-        self.component_failed(ComponentFailure::new(contributor, Some(code), text), out);
+        self.component_failed(refusal(contributor, code, text), out);
     }
 
     pub(super) fn identify_timer(&mut self, now_ms: i64, out: &mut Actions) {
@@ -247,6 +246,7 @@ impl<P: Procedure> Conversation<P> {
         self.emit(
             EventKind::IdentificationComplete {
                 selected: chosen.clone(),
+                unsupported: self.unsupported.clone(),
             },
             None,
             out,
@@ -280,6 +280,11 @@ impl<P: Procedure> Conversation<P> {
             _ => {}
         }
     }
+}
+
+fn refusal(contributor: ComponentId, code: ResponseCode, text: Option<String>) -> ComponentFailure {
+    let text = text.unwrap_or_else(|| REFUSED.to_owned());
+    ComponentFailure::new(contributor, Some(code), text)
 }
 
 /// How long others may say that they refuse an operation, too, that has failed by one's refusal.

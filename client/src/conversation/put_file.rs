@@ -108,7 +108,9 @@ impl Procedure for PutFileProcedure {
             .compare(response.checksum_data_for_existing_file.as_ref())
         {
             Existing::Same(existing) => {
-                Refusal::Complete(already_there(existing), ALREADY_THERE.to_owned())
+                let checksums_only = response.pillar_checksum_spec.is_some();
+                let stored = already_there(existing, checksums_only);
+                Refusal::Complete(stored, ALREADY_THERE.to_owned())
             }
             Existing::Different => Refusal::Abort(DIFFERENT.to_owned()),
             Existing::Unknown => Refusal::Abort(UNKNOWN.to_owned()),
@@ -137,7 +139,7 @@ impl Procedure for PutFileProcedure {
         .into()
     }
 
-    fn completed(&mut self, _from: &ComponentId, response: Message) -> Completion {
+    fn completed(&mut self, from: &ComponentId, response: Message) -> Completion {
         let Message::PutFileFinalResponse(response) = response else {
             return Completion::Stale;
         };
@@ -148,6 +150,7 @@ impl Procedure for PutFileProcedure {
         Completion::Done(ComponentResult::Stored(Stored {
             checksum: response.checksum_data_for_new_file,
             already_there: false,
+            checksums_only: self.checksum_pillars.contains(from),
         }))
     }
 
@@ -167,7 +170,9 @@ impl Procedure for PutFileProcedure {
                     .compare(response.checksum_data_for_existing_file.as_ref())
                 {
                     Existing::Same(existing) => {
-                        Failing::Complete(already_there(existing), ALREADY_THERE.to_owned())
+                        let checksums_only = self.checksum_pillars.contains(from);
+                        let stored = already_there(existing, checksums_only);
+                        Failing::Complete(stored, ALREADY_THERE.to_owned())
                     }
                     Existing::Different => Failing::Because(DIFFERENT.to_owned()),
                     Existing::Unknown => Failing::Because(UNKNOWN.to_owned()),
@@ -183,9 +188,10 @@ pub(super) const ANOTHER_STORED: &str = "tells a checksum that is not that of th
 const DIFFERENT: &str = "a different file with this id exists";
 const UNKNOWN: &str = "a file with this id exists, and no checksum tells whether it is the same";
 
-const fn already_there(existing: ChecksumData) -> ComponentResult {
+const fn already_there(existing: ChecksumData, checksums_only: bool) -> ComponentResult {
     ComponentResult::Stored(Stored {
         checksum: Some(existing),
         already_there: true,
+        checksums_only,
     })
 }

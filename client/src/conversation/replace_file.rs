@@ -134,6 +134,7 @@ impl Procedure for ReplaceFileProcedure {
             existing: existing.filter(|_| wanted(self.request_existing_checksum.as_ref())),
             new: new.filter(|_| wanted(self.request_checksum.as_ref())),
             already_there,
+            checksums_only: self.checksum_pillar,
         }))
     }
 
@@ -156,6 +157,7 @@ impl Procedure for ReplaceFileProcedure {
                     existing: None,
                     new: Some(existing),
                     already_there: Some(true),
+                    checksums_only: self.checksum_pillar,
                 });
                 Failing::Complete(result, ALREADY_THERE.to_owned())
             }

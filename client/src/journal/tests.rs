@@ -45,6 +45,7 @@ fn open<P: Procedure>(context: Context, procedure: P, begun: bool) -> State {
 fn event(file: &str, text: &str, complete: bool) -> Box<Event> {
     let result = ComponentResult::Stored(Stored {
         checksum: None,
+        checksums_only: false,
         already_there: complete,
     });
     let results = vec![Completed {

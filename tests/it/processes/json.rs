@@ -11,7 +11,7 @@ const MD5: &str = "2b0442658d8c004c5628c740b6f17c59";
 
 /// Every line of standard output, each of which is an object.
 #[track_caller]
-pub(super) fn objects(text: &str) -> Vec<Value> {
+pub(crate) fn objects(text: &str) -> Vec<Value> {
     assert!(text.is_empty() || text.ends_with('\n'), "{text:?}");
     let object = |line: &str| -> Value {
         let value: Value = serde_json::from_str(line).expect("JSON on each line");

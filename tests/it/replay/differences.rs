@@ -234,6 +234,8 @@ pub(crate) const OF_CLIENT: &[Difference] = &[
     Difference {
         in_conversations: &[
             "get-checksums-after-delete-one",
+            "get-checksums-hmac",
+            "get-checksums-sha256",
             "pillar-down-get-checksums",
         ],
         line: "-stdout 2 *All *",
@@ -242,6 +244,8 @@ pub(crate) const OF_CLIENT: &[Difference] = &[
     Difference {
         in_conversations: &[
             "get-checksums-after-delete-one",
+            "get-checksums-hmac",
+            "get-checksums-sha256",
             "pillar-down-get-checksums",
         ],
         line: "+stdout 2 *[*, *] *",

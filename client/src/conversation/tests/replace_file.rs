@@ -123,6 +123,7 @@ fn a_file_is_replaced() {
         existing: Some(md5(OTHERS)),
         new: Some(md5(OURS)),
         already_there: Some(false),
+        checksums_only: false,
     };
     assert_eq!(replaced(&bench), expected);
 }
@@ -166,6 +167,7 @@ fn a_file_that_was_the_new_one_already_is_told_so() {
             existing: old.map(|_| told.0),
             new: new.map(|_| told.1),
             already_there,
+            checksums_only: false,
         };
         assert_eq!(replaced(&bench), expected);
     }

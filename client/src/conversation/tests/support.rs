@@ -145,7 +145,7 @@ impl<P: Procedure> Bench<P> {
 pub(super) fn short(event: &Event) -> String {
     let name = event.kind.name();
     match &event.kind {
-        EventKind::IdentificationComplete { selected: ids }
+        EventKind::IdentificationComplete { selected: ids, .. }
         | EventKind::RequestSent { contributors: ids }
         | EventKind::IdentifyTimeout { silent: ids } => format!("{name} [{}]", join(ids)),
         EventKind::ComponentFailed {

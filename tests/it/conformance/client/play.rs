@@ -222,7 +222,7 @@ fn short(event: &Event) -> String {
     };
     match &event.kind {
         EventKind::IdentifyTimeout { silent: ids }
-        | EventKind::IdentificationComplete { selected: ids }
+        | EventKind::IdentificationComplete { selected: ids, .. }
         | EventKind::RequestSent { contributors: ids } => list(ids.iter().collect()),
         EventKind::ComponentFailed {
             contributor,
