@@ -311,7 +311,13 @@ impl Keeper {
         }
         self.logged_ms = now_ms;
         let others = others + std::mem::take(&mut self.unlogged);
-        warn!(from = %first.raiser, text = first.text, others, "unreadable message on an alarm topic");
+        let from = Some(first.raiser.as_str()).filter(|from| !from.is_empty());
+        warn!(
+            from,
+            text = first.text,
+            others,
+            "unreadable message on an alarm topic"
+        );
     }
 }
 

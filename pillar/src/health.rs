@@ -340,7 +340,8 @@ fn time(ms: i64) -> Timestamp {
 
 /// A time of days, or of less, as people say it.
 fn long(time: Duration) -> String {
-    let seconds = time.as_secs_f64();
+    // No more decimals than the time has.
+    let seconds = time.as_millis() as f64 / 1000.0;
     if seconds < SECONDS_OF_A_DAY {
         count(seconds, "second").to_string()
     } else {
@@ -368,6 +369,11 @@ mod tests {
 
     use super::*;
     use crate::shortage::Lacking;
+
+    #[test]
+    fn a_time_has_three_decimals_at_most() {
+        assert_eq!(long(Duration::from_millis(6_472)), "6.472 seconds");
+    }
 
     fn facts() -> Facts {
         Facts {

@@ -61,7 +61,7 @@ fn row(alarm: &StoredAlarm) -> String {
         "{} \t{} \t{} \t{} \t{} \t{} \t{}\n",
         time(alarm.last_raised_ms),
         alarm.count,
-        one_line(&alarm.raiser),
+        one_line(raiser(alarm).unwrap_or("-")),
         alarm.code,
         one_line(alarm.collection.as_ref().map_or("-", AsRef::as_ref)),
         one_line(alarm.file.as_ref().map_or("-", AsRef::as_ref)),
@@ -69,11 +69,16 @@ fn row(alarm: &StoredAlarm) -> String {
     )
 }
 
+/// Who raised it, if that could be read.
+fn raiser(alarm: &StoredAlarm) -> Option<&str> {
+    Some(alarm.raiser.as_str()).filter(|raiser| !raiser.is_empty())
+}
+
 /// One row of `alarms list --json`.
 #[derive(Debug, Serialize)]
 struct Line<'a> {
     id: i64,
-    raiser: &'a str,
+    raiser: Option<&'a str>,
     code: &'a str,
     text: &'a str,
     collection_id: Option<&'a str>,
@@ -88,7 +93,7 @@ impl<'a> Line<'a> {
     fn of(alarm: &'a StoredAlarm) -> Self {
         Self {
             id: alarm.id,
-            raiser: alarm.raiser.as_str(),
+            raiser: raiser(alarm),
             code: alarm.code.as_str(),
             text: &alarm.text,
             collection_id: alarm.collection.as_ref().map(AsRef::as_ref),
@@ -102,3 +107,36 @@ impl<'a> Line<'a> {
 }
 
 const HEADING: &str = "Time: \tCount: \tRaiser: \tCode: \tCollection: \tFileID: \tText:\n";
+
+#[cfg(test)]
+mod tests {
+    use pillarbox_alarms::EntryKind;
+    use pillarbox_messages::{AlarmCode, ComponentId};
+
+    use super::*;
+
+    #[test]
+    fn who_is_not_known_is_none() {
+        let mut alarm = StoredAlarm {
+            id: 1,
+            kind: EntryKind::Unreadable,
+            raiser: ComponentId::from(""),
+            code: AlarmCode::InvalidMessage,
+            text: "message of unknown type".to_owned(),
+            file: None,
+            collection: None,
+            count: 1,
+            first_raised_ms: 0,
+            last_raised_ms: 0,
+            first_received_ms: 0,
+            last_received_ms: 0,
+            raw: None,
+        };
+        let told = json::line(&Line::of(&alarm));
+        assert!(told.contains("\"raiser\":null"), "{told}");
+        assert!(row(&alarm).contains(" \t1 \t- \tINVALID_MESSAGE \t"));
+        alarm.raiser = "north".into();
+        let told = json::line(&Line::of(&alarm));
+        assert!(told.contains("\"raiser\":\"north\""), "{told}");
+    }
+}

@@ -119,7 +119,10 @@ async fn report(context: &Context, request: &Message, answer: Answer) {
         request.file_id(),
     );
     let alarms = context.component.alarms();
-    alarms.raise_about(alarm, Some(&header.from)).await;
+    // What is not sent is in the log already.
+    if alarms.sends(alarm.level) {
+        alarms.raise_about(alarm, Some(&header.from)).await;
+    }
 }
 
 pub(super) async fn acknowledge(delivery: Delivery) {

@@ -91,6 +91,12 @@ impl AlarmSender {
         Self { component }
     }
 
+    /// Whether alarms of this level are sent; others are only logged.
+    #[must_use]
+    pub fn sends(&self, level: AlarmLevel) -> bool {
+        level >= self.component.alarm_level()
+    }
+
     /// The one function by which a component raises an alarm.
     ///
     /// The response that goes with it must have been sent before. An alarm about a collection goes to that
@@ -103,7 +109,7 @@ impl AlarmSender {
     /// As [`AlarmSender::raise`], about a message of this sender: one sender's bad messages don't hold back the
     /// alarms about those of others.
     pub async fn raise_about(&self, request: AlarmRequest, sender: Option<&ComponentId>) -> Raised {
-        if request.level < self.component.alarm_level() {
+        if !self.sends(request.level) {
             info!(
                 code = request.code.as_str(),
                 level = ?request.level,

@@ -119,8 +119,13 @@ pub fn decode(
             if let Err(reason) = check(&message, incoming, given) {
                 // What is too long to be sent back is not to be kept or logged either.
                 let too_long = matches!(reason, RejectionReason::HeaderTooLong { .. });
+                let sender = &message.header().from;
+                let sender =
+                    (sender.as_str().len() <= MAX_HEADER_TEXT_BYTES).then(|| sender.clone());
                 let known = (!too_long).then_some(message);
-                return Err(Box::new(known_of(reason, incoming, given, known)));
+                let mut rejection = known_of(reason, incoming, given, known);
+                rejection.from = sender;
+                return Err(Box::new(rejection));
             }
             Ok(Received {
                 message,

@@ -85,7 +85,7 @@ impl LinkMonitor {
                 }
                 Some(Change::Back(outage)) => {
                     let since = Timestamp::from_millis(outage.from_ms).to_string();
-                    let seconds = outage.duration().as_secs_f64();
+                    let seconds = outage.seconds();
                     info!(
                         component = self.id.as_str(),
                         away_since = since,

@@ -14,7 +14,7 @@ use crate::{
 /// It says where the fault lies and what of the message header was read before it, so that whoever
 /// refuses the message can say whose it was.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{reason} at byte {offset}, in {path}")]
+#[error("{reason} at byte {offset}{}", within(path))]
 pub struct DecodeError {
     /// What is wrong.
     pub reason: DecodeReason,
@@ -183,6 +183,14 @@ impl fmt::Display for Expected {
     }
 }
 
+/// Where a fault is, if any element is open there.
+fn within(path: &str) -> String {
+    match path {
+        "" => String::new(),
+        path => format!(", in {path}"),
+    }
+}
+
 /// The beginning of a peer's text, short enough for a log line and in one line.
 pub(crate) fn shown(text: &str) -> Box<str> {
     text.chars()
@@ -200,6 +208,20 @@ pub(crate) fn shown(text: &str) -> Box<str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_place_is_told_if_there_is_one() {
+        let error = |path: &str| DecodeError {
+            reason: DecodeReason::CutOff,
+            path: path.into(),
+            offset: 8,
+            known: Box::default(),
+        };
+        let outside = "the document is cut off at byte 8";
+        assert_eq!(error("").to_string(), outside);
+        let inside = format!("{outside}, in /AlarmMessage");
+        assert_eq!(error("/AlarmMessage").to_string(), inside);
+    }
 
     #[test]
     fn an_error_stays_in_its_line() {

@@ -37,7 +37,7 @@ impl Header {
             correlation_id: reader.correlation()?,
             collection_id: reader.collection()?,
             destination: reader.required("Destination")?,
-            reply_to: reader.reply_to()?,
+            reply_to: reader.reply_to_of_known_sender()?,
             from: reader.from()?,
             to: reader.optional("To")?,
         })

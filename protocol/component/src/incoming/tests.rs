@@ -105,7 +105,7 @@ fn what_no_answer_could_carry_is_refused_without_one() {
         |header, text| header.from = text.into(),
         |header, text| header.to = Some(text.into()),
     ];
-    for change in changes {
+    for (number, change) in changes.into_iter().enumerate() {
         let mut message = request(None, None);
         change(message.header_mut(), long(MAX_HEADER_TEXT_BYTES + 1));
         let rejection = read(&message.to_xml(), &[]).unwrap_err();
@@ -115,6 +115,8 @@ fn what_no_answer_could_carry_is_refused_without_one() {
             "{reason}"
         );
         assert_eq!(rejection.answerable(), None);
+        let sender = (number != 3).then(|| "client".into());
+        assert_eq!(rejection.from, sender, "{number}");
         assert!(rejection.alarm_text().len() < 300);
     }
 }

@@ -32,6 +32,12 @@ impl Outage {
         let millis = self.until_ms.saturating_sub(self.from_ms);
         Duration::from_millis(u64::try_from(millis).unwrap_or_default())
     }
+
+    /// The same in seconds, with three decimals at most however it is printed.
+    #[must_use]
+    pub fn seconds(&self) -> f64 {
+        self.duration().as_millis() as f64 / 1000.0
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

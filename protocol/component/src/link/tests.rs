@@ -18,6 +18,15 @@ fn there() -> BusState {
 }
 
 #[test]
+fn an_outage_has_no_more_decimals_than_milliseconds() {
+    let outage = Outage {
+        from_ms: 1_000,
+        until_ms: 7_472,
+    };
+    assert_eq!(outage.seconds().to_string(), "6.472");
+}
+
+#[test]
 fn an_outage_is_told_as_long_as_it_lasts_and_afterwards() {
     let mut record = LinkRecord::new(&there(), 1_000);
     assert_eq!(record.look(&there(), Looked::Now, 1_500), None);

@@ -88,6 +88,23 @@ fn an_unknown_root_is_named() {
 }
 
 #[test]
+fn the_sender_of_an_address_that_is_none_is_known() {
+    let bad = PUT.replace("topic://client", "ftp://client");
+    let error = Message::from_xml(&bad).unwrap_err();
+    assert_eq!(&*error.path, "/PutFileRequest/ReplyTo");
+    assert!(matches!(error.reason, DecodeReason::BadValue { .. }));
+    assert_eq!(error.known.from, Some("client".into()));
+    assert_eq!(error.known.reply_to, None);
+    let offset = usize::try_from(error.offset).unwrap();
+    assert!(offset < bad.find("<From>").unwrap() + 1, "{offset}");
+    // What comes after it may be anything.
+    let cut = bad.split("<From>").next().unwrap();
+    let error = Message::from_xml(cut).unwrap_err();
+    assert_eq!(&*error.path, "/PutFileRequest/ReplyTo");
+    assert_eq!(error.known.from, None);
+}
+
+#[test]
 fn a_bare_destination_is_a_topic() {
     let read = Message::from_xml(&PUT.replace("topic://client", "client")).unwrap();
     assert_eq!(read.header().reply_to, Destination::topic("client"));

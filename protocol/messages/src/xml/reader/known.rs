@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use super::{Ahead, Read, Reader};
 use crate::{
-    error::{Expected, KnownHeader},
+    error::{DecodeReason, Expected, KnownHeader},
+    ids::ComponentId,
     xml::value::{Value, parse},
 };
 
@@ -45,6 +46,20 @@ impl<'x> Reader<'x> {
     /// Reads `ReplyTo`.
     pub(crate) fn reply_to<T: Value>(&mut self) -> Read<T> {
         self.known("ReplyTo", |known, text| known.reply_to = Some(text))
+    }
+
+    /// Reads `ReplyTo`. If it is no address, `From` behind it is read for error reports.
+    pub(crate) fn reply_to_of_known_sender<T: Value>(&mut self) -> Read<T> {
+        let read = self.reply_to();
+        if let Err(reason) = &read
+            && matches!(**reason, DecodeReason::BadValue { .. })
+        {
+            let (offset, path) = (self.offset, self.path.clone());
+            // The fault is the address, whatever is wrong with the rest.
+            let _ = self.from::<ComponentId>();
+            (self.offset, self.path) = (offset, path);
+        }
+        read
     }
 
     /// Reads `CorrelationID`.
