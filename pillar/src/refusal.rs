@@ -151,11 +151,15 @@ impl From<ExchangeError> for Refusal {
                 Self::illegal_argument(error)
             }
             ExchangeError::Local { .. } => Self::unexpected(error),
-            _ => Self::rejection(
-                ResponseCode::FileTransferFailure,
-                "the file could not be transferred",
-            )
-            .with_detail(error),
+            _ => {
+                let text = "the file could not be transferred";
+                let answer = match error.told_to_peer() {
+                    Some(reason) => format!("{text}: {reason}"),
+                    None => text.to_owned(),
+                };
+                // With the address.
+                Self::rejection(ResponseCode::FileTransferFailure, answer).with_detail(error)
+            }
         }
     }
 }

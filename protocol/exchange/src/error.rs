@@ -99,6 +99,20 @@ impl ExchangeError {
         }
     }
 
+    /// What may be said to a peer that named the address: how the transfer failed, with no address, path or code of
+    /// this machine in it. None if that is nothing of a peer's business.
+    #[must_use]
+    pub fn told_to_peer(&self) -> Option<String> {
+        match self {
+            Self::BadAddress { reason, .. } => Some((*reason).to_owned()),
+            Self::Transfer { source, .. } => Some(match source {
+                TransferError::File(source) => source.kind().to_string(),
+                source => without_os_error(&source.to_string()),
+            }),
+            _ => None,
+        }
+    }
+
     pub(crate) fn transfer(address: &str, source: TransferError) -> Self {
         Self::Transfer {
             address: address.to_owned(),
@@ -125,7 +139,7 @@ pub enum TransferError {
         detail: String,
     },
     /// The server answered with a status other than success. Redirects are such an answer.
-    #[error("the server answered {status}")]
+    #[error("the server answered {status}{}", meaning(*status))]
     Status {
         /// The HTTP status code.
         status: u16,
@@ -161,6 +175,26 @@ pub enum TransferError {
     File(#[source] io::Error),
 }
 
+/// What a status means of a file that is to be laid there: so WebDAV servers answer (RFC 4918, 9.7.1).
+const fn meaning(status: u16) -> &'static str {
+    match status {
+        409 => ": the directory of the address must exist there",
+        _ => "",
+    }
+}
+
+/// `Connection refused (os error 111)` without the number.
+fn without_os_error(text: &str) -> String {
+    let mut rest = text;
+    let mut told = String::new();
+    while let Some((before, after)) = rest.split_once(" (os error ") {
+        told.push_str(before);
+        rest = after.split_once(')').map_or("", |(_, behind)| behind);
+    }
+    told.push_str(rest);
+    told
+}
+
 /// An error and its causes on one line: http errors hide the cause behind several layers.
 pub(crate) fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
@@ -174,4 +208,33 @@ pub(crate) fn causes(error: &dyn std::error::Error) -> String {
         next = cause.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_is_told_how_and_not_where() {
+        let address = "http://kim:secret@host/a?key=secret";
+        let told = |source| ExchangeError::transfer(address, source).told_to_peer();
+        let detail = "tcp connect error: Connection refused (os error 111)".to_owned();
+        let refused = TransferError::Connect { detail };
+        assert_eq!(
+            told(refused).as_deref(),
+            Some("no connection: tcp connect error: Connection refused")
+        );
+        let missing = told(TransferError::Status { status: 409 });
+        assert_eq!(
+            missing.as_deref(),
+            Some("the server answered 409: the directory of the address must exist there")
+        );
+        let file = io::Error::from_raw_os_error(2);
+        assert_eq!(
+            told(TransferError::File(file)).as_deref(),
+            Some("entity not found")
+        );
+        let ours = ExchangeError::local("writing /archive/1/x", io::Error::other("no"));
+        assert_eq!(ours.told_to_peer(), None);
+    }
 }

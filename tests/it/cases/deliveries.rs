@@ -90,9 +90,13 @@ fn u29_a_file_that_can_not_be_delivered_is_not_there() {
         assert!(!outcome.complete, "{answer:?}");
         let text = outcome.info.unwrap();
         assert!(
-            text.contains("north: FILE_TRANSFER_FAILURE"),
+            text.contains("north: FILE_TRANSFER_FAILURE, the file could not be transferred: "),
             "{answer:?}: {text}"
         );
+        if let Some(status) = answer.and_then(|it| it.split(' ').next()) {
+            let reason = format!("transferred: the server answered {status}");
+            assert!(text.contains(&reason), "{answer:?}: {text}");
+        }
         assert!(!target.exists(), "{answer:?}");
     }
 }
