@@ -88,7 +88,7 @@ impl Offer<'_> {
         let mut download = context.exchange.get(self.address).await?;
         if let Some(offered) = download.length {
             // Known to be wrong before anything is moved.
-            self.fits(offered)?;
+            self.fits(offered, true)?;
         }
         let announced = self.size.or(download.length);
         let (archive, announced) = (&context.archive, announced.unwrap_or(0));
@@ -114,23 +114,25 @@ impl Offer<'_> {
             incoming.write(bytes).await?;
             if self.size.is_some_and(|size| incoming.size() > size) {
                 // However much would come still, it is not the file.
-                break;
+                return self.fits(incoming.size(), false);
             }
         }
-        self.fits(incoming.size())
+        self.fits(incoming.size(), true)
     }
 
-    fn fits(&self, size: u64) -> Result<(), Refusal> {
+    /// Whether so many bytes are what was announced; `whole` if there are no more.
+    fn fits(&self, size: u64, whole: bool) -> Result<(), Refusal> {
         match self.size.filter(|&announced| announced != size) {
             None => Ok(()),
+            // Not a failed transfer, which would be tried again: the request and the address disagree.
             Some(announced) => Err(Refusal::rejection(
-                ResponseCode::FileTransferFailure,
+                ResponseCode::Failure,
                 format!(
-                    "the file at the address has not the announced {}",
-                    count(announced, "byte")
+                    "the file at the address has {}{}, announced were {announced}",
+                    if whole { "" } else { "at least " },
+                    count(size, "byte"),
                 ),
-            )
-            .with_detail(format!("offered or received: {}", count(size, "byte")))),
+            )),
         }
     }
 

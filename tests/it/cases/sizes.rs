@@ -129,6 +129,10 @@ fn a_file_of_another_size_than_announced_is_not_stored() {
     let mut peer = RawPeer::connect(whole.site.bus_port, "peer");
     let request = put("f1", &address, Some(17), &md5(content));
     let answer = peer.ask("PutFileRequest", "c-1", "north", &request);
-    assert_eq!(answer.code(), "FILE_TRANSFER_FAILURE", "{}", answer.xml);
+    // Not what is tried again.
+    assert_eq!(answer.code(), "FAILURE", "{}", answer.xml);
+    let text = answer.element("ResponseText").unwrap();
+    let told = "the file at the address has 16 bytes, announced were 17";
+    assert_eq!(text, told);
     assert_eq!(whole.archived("north"), NO_FILES);
 }

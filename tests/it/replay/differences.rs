@@ -180,7 +180,7 @@ pub(crate) const OF_PILLARS: &[Difference] = &[
     },
     Difference {
         in_conversations: &["raw-put-wrong-size"],
-        line: "* PutFileFinalResponse +ResponseInfo/ResponseCode=FILE_TRANSFER_FAILURE",
+        line: "* PutFileFinalResponse +ResponseInfo/ResponseCode=FAILURE",
         reason: "the same",
     },
     Difference {

@@ -358,8 +358,8 @@ async fn a_new_version_that_is_not_as_announced_changes_nothing() {
     site.put("a.tif", OLD).await;
     type Change = fn(&mut ReplaceFileRequest);
     let cases: [(ResponseCode, Change); 4] = [
-        (TRANSFER, |it| it.file_size = 9),
-        (TRANSFER, |it| it.file_size = 11),
+        (ResponseCode::Failure, |it| it.file_size = 9),
+        (ResponseCode::Failure, |it| it.file_size = 11),
         (TRANSFER, |it| it.file_address = format!("{DEAD}a")),
         (NEW_CHECKSUM, |it| {
             it.checksum_data_for_new_file = Some(md5_data(b"other"));

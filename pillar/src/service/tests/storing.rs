@@ -114,8 +114,8 @@ async fn what_goes_wrong_with_a_transfer_leaves_nothing() {
     let mut site = Site::open().await;
     type Change = fn(&mut PutFileRequest);
     let cases: [(ResponseCode, Change); 5] = [
-        (TRANSFER, |it| it.file_size = Some(4)),
-        (TRANSFER, |it| it.file_size = Some(2)),
+        (ResponseCode::Failure, |it| it.file_size = Some(4)),
+        (ResponseCode::Failure, |it| it.file_size = Some(2)),
         (TRANSFER, |it| it.file_address = format!("{DEAD}a")),
         (TRANSFER, |it| it.file_address.push_str("-gone")),
         (ResponseCode::NewFileChecksumFailure, |it| {
