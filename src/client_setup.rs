@@ -88,7 +88,11 @@ impl ClientSetup {
             check_client_id(id, &repository)?;
         }
         let route = Route::elsewhere(&repository, &node).map_err(Failure::usage)?;
-        let route = route.ok_or_else(|| Failure::usage(EMBEDDED))?;
+        let embedded = || {
+            let origin = &node.effective_bus(&repository).origin;
+            Failure::usage(format!("{origin}: {EMBEDDED}"))
+        };
+        let route = route.ok_or_else(embedded)?;
         Ok(Self {
             repository: Arc::new(repository),
             node,
@@ -452,8 +456,8 @@ fn no_journal(error: JournalError) -> Failure {
 
 const ANOTHER_CLIENT: &str = "wait for its end, or use another --client-id";
 
-const EMBEDDED: &str = "the bus 'embedded:' is inside another process; set [bus] url in repository.toml to the stomp:// \
-                        address that this process listens on";
+const EMBEDDED: &str = "the bus 'embedded:' is inside another process; write the stomp:// address that this process \
+                        listens on as [bus] url";
 
 /// `written` is where the bus's address stands, if that is known.
 fn no_bus(error: BusError, written: Option<&Origin>) -> Failure {

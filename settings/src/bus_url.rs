@@ -43,10 +43,12 @@ pub struct ForeignUrl {
     written: String,
     protocols: Vec<&'static str>,
     stomp: Box<BusUrl>,
+    /// Whether any of it has TLS under it.
+    tls: bool,
 }
 
 impl ForeignUrl {
-    /// The STOMP address that the same bus has, if it listens on the usual port.
+    /// The STOMP address that the same bus has, if it listens on the usual port; without TLS.
     #[must_use]
     pub fn stomp(&self) -> &BusUrl {
         &self.stomp
@@ -80,6 +82,10 @@ impl BusAddress {
         let (written, protocol, stomp) = (&foreign.written, foreign.protocol(), &foreign.stomp);
         let shared =
             matches!(&self.origin, Origin::File { file, .. } if file.ends_with(REPOSITORY_FILE));
+        let tls = match foreign.tls {
+            true => " without TLS, which this version does not speak to a bus",
+            false => "",
+        };
         let alone = match shared {
             true => ", or set it under [bus] in node.toml for this process alone",
             false => "",
@@ -87,7 +93,7 @@ impl BusAddress {
         Err(Problem {
             origin: self.origin.clone(),
             cause: format!("`{written}` is for {protocol}, which is not spoken here"),
-            next_step: format!("give the bus's STOMP address, as in url = \"{stomp}\"{alone}"),
+            next_step: format!("give the bus's STOMP address{tls}, as in url = \"{stomp}\"{alone}"),
         })
     }
 }

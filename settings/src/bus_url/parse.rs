@@ -10,8 +10,8 @@ use super::{
 pub(super) fn parse(text: &str) -> Result<WrittenUrl, BusUrlError> {
     let text = text.trim();
     let mut found = Found::default();
-    let (url, left_out) = match text.strip_prefix("failover:") {
-        _ if text == "embedded:" => (BusUrl::Embedded, Vec::new()),
+    let (url, left_out) = match behind_scheme(text, "failover:") {
+        _ if text.eq_ignore_ascii_case("embedded:") => (BusUrl::Embedded, Vec::new()),
         None => (found.address(text)?, Vec::new()),
         Some(rest) => {
             found.enter_failover(text, rest, 1)?;
@@ -46,7 +46,7 @@ struct Found {
 impl Found {
     fn enter(&mut self, text: &str, depth: usize) -> Result<(), BusUrlError> {
         let text = text.trim();
-        match text.strip_prefix("failover:") {
+        match behind_scheme(text, "failover:") {
             Some(rest) => self.enter_failover(text, rest, depth + 1),
             None => {
                 let url = self.address(text)?;
@@ -114,7 +114,8 @@ impl Found {
             self.ignore(name, "");
         }
         let authority = rest.strip_prefix("//").map(str::trim);
-        match (scheme, authority) {
+        let scheme = scheme.to_ascii_lowercase();
+        match (scheme.as_str(), authority) {
             ("stomp", Some(authority)) => stomp(text, authority, false),
             ("stomp+ssl", Some(authority)) => stomp(text, authority, true),
             _ => {
@@ -124,6 +125,12 @@ impl Found {
             }
         }
     }
+}
+
+/// What follows a scheme, which is the same in any case (RFC 3986, 3.1).
+fn behind_scheme<'a>(text: &'a str, scheme: &str) -> Option<&'a str> {
+    let (beginning, rest) = text.split_at_checked(scheme.len())?;
+    beginning.eq_ignore_ascii_case(scheme).then_some(rest)
 }
 
 /// The list as a whole, and what is left out of it, in words.
@@ -159,12 +166,14 @@ fn joined(foreign: Vec<ForeignUrl>, options: Vec<(String, String)>) -> ForeignUr
             protocols.push(*protocol);
         }
     }
+    let tls = foreign.iter().any(|url| url.tls);
     let urls = foreign.into_iter().map(|url| *url.stomp).collect();
     let stomp = Box::new(BusUrl::Failover { urls, options });
     ForeignUrl {
         written,
         protocols,
         stomp,
+        tls,
     }
 }
 
@@ -187,20 +196,22 @@ fn foreign(text: &str, protocol: &'static str, tls: bool) -> Result<BusUrl, BusU
     let (scheme, rest) = written.split_once(':').unwrap_or((&written, ""));
     let host = match scheme {
         // A broker's name follows, or how to make one.
-        "vm" => "localhost",
+        scheme if scheme.eq_ignore_ascii_case("vm") => "localhost",
         _ => match rest.strip_prefix("//").and_then(host_and_port) {
             Some((host, _)) => host,
             None => return Err(BusUrlError::BadAddress(written)),
         },
     };
+    // Without TLS, which is refused.
     let stomp = Box::new(BusUrl::Stomp {
         host: host.to_owned(),
-        port: default_port(tls),
-        tls,
+        port: STOMP_PORT,
+        tls: false,
     });
     Ok(BusUrl::Foreign(ForeignUrl {
         protocols: vec![protocol],
         stomp,
+        tls,
         written,
     }))
 }

@@ -23,6 +23,12 @@ fn addresses_that_are_understood() {
         ("stomp://bus.example.org", "stomp://bus.example.org:61613"),
         ("stomp://h:1/", "stomp://h:1"),
         ("stomp+ssl://h", "stomp+ssl://h:61612"),
+        ("STOMP://Bus.example.org:7", "stomp://Bus.example.org:7"),
+        ("Embedded:", "embedded:"),
+        (
+            "FailOver:(Stomp://a:1,STOMP+SSL://b:2)",
+            "failover:(stomp://a:1,stomp+ssl://b:2)",
+        ),
         ("stomp://[::1]:7", "stomp://[::1]:7"),
         (" stomp://h:1 ", "stomp://h:1"),
         (
@@ -147,7 +153,7 @@ const FOREIGN: [(&str, &str, &str, &str); 12] = [
         "failover:(ssl://a:61601?keepAlive=true, tcp://b:12345?keepAlive=true)",
         "failover:(ssl://a:61601,tcp://b:12345)",
         "OpenWire over TLS and OpenWire",
-        "failover:(stomp+ssl://a:61612,stomp://b:61613)",
+        "failover:(stomp://a:61613,stomp://b:61613)",
     ),
     (
         "failover:(tcp://h:61616?keepAlive=true&daemon=true)?maxReconnectDelay=9",
@@ -171,7 +177,7 @@ const FOREIGN: [(&str, &str, &str, &str); 12] = [
         "ssl://bus:47777",
         "ssl://bus:47777",
         "OpenWire over TLS",
-        "stomp+ssl://bus:61612",
+        "stomp://bus:61613",
     ),
     (
         "tcp://kim:sesame@bus:61616",
@@ -200,11 +206,15 @@ fn addresses_of_other_protocols_name_the_one_to_configure() {
         let address = at_line_7(text);
         assert!(address.notices.is_empty() && !address.url.uses_tls());
         let problem = address.to_connect().unwrap_err().to_string();
+        let tls = match protocol.contains("TLS") {
+            true => " without TLS, which this version does not speak to a bus",
+            false => "",
+        };
         assert_eq!(
             problem,
             format!(
                 "repository.toml:7: `{shown}` is for {protocol}, which is not spoken here; give the bus's STOMP \
-                 address, as in url = \"{stomp}\", or set it under [bus] in node.toml for this process alone"
+                 address{tls}, as in url = \"{stomp}\", or set it under [bus] in node.toml for this process alone"
             )
         );
     }
@@ -259,4 +269,21 @@ fn addresses_that_are_refused() {
     }
     let deep = format!("{}stomp://a:1{}", "failover:(".repeat(20), ")".repeat(20));
     assert!(written(&deep).contains("too deep"));
+}
+
+#[test]
+fn what_is_advised_is_not_refused() {
+    for scheme in ["ssl", "SSL", "nio+ssl", "amqps"] {
+        let written: WrittenUrl = format!("{scheme}://127.0.0.1:61616").parse().unwrap();
+        let place = Origin::File {
+            file: "node.toml".to_owned(),
+            line: Some(3),
+        };
+        let problem = written.at(place).to_connect().unwrap_err();
+        assert_eq!(
+            problem.next_step,
+            "give the bus's STOMP address without TLS, which this version does not speak to a bus, as in url = \
+             \"stomp://127.0.0.1:61613\""
+        );
+    }
 }

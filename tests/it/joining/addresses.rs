@@ -32,7 +32,7 @@ fn an_address_of_another_protocol_stops_whoever_would_connect_with_it() {
     let site = Site::new(&["north"]);
     let mut hub = site.start("hub");
     let url = "failover:(tcp://bus.example.org:61616?keepAlive=true, ssl://b:61617)?timeout=3000";
-    let advice = "url = \"failover:(stomp://bus.example.org:61613,stomp+ssl://b:61612)\"";
+    let advice = "url = \"failover:(stomp://bus.example.org:61613,stomp://b:61613)\"";
     for part in ["client", "north"] {
         with_bus(&site, part, url);
         let output = match part {
@@ -49,6 +49,24 @@ fn an_address_of_another_protocol_stops_whoever_would_connect_with_it() {
         assert!(!site.part(part).join("var").exists(), "left something");
     }
     assert!(hub.lives());
+}
+
+/// A client is never in the process that has the bus.
+#[test]
+fn the_line_about_a_bus_in_another_process_says_where_it_is_written() {
+    let site = Site::new(&["north"]);
+    let client = site.part("client");
+    let node = client.join("node.toml");
+    let text = fs::read_to_string(&node).expect("can be read");
+    let lines = text.lines().count();
+    fs::write(&node, format!("{text}\n[bus]\nurl = \"embedded:\"\n")).expect("can be written");
+    let line = process::fail_with_one_line(&process::finish(listing(&site)), USAGE);
+    let place = format!(
+        "pillarbox: {}:{}: the bus 'embedded:'",
+        node.display(),
+        lines + 3
+    );
+    assert!(line.starts_with(&place), "{line}");
 }
 
 /// The file that all share may name the Java components' address: whoever has another one does not care.
