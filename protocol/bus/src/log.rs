@@ -135,6 +135,8 @@ pub(crate) struct Log<S: Storage> {
     number: u64,
     chain: u32,
     spare: Option<S::File>,
+    /// Whether people were told that the disk has no room for one.
+    without_room: bool,
     /// Records not written yet.
     buffer: Vec<u8>,
     index: Index,
@@ -171,6 +173,7 @@ impl<S: Storage> Log<S> {
             number: end.number,
             chain: end.chain,
             spare: None,
+            without_room: false,
             buffer: Vec::new(),
             index,
             asked: 0,
@@ -231,9 +234,23 @@ impl<S: Storage> Log<S> {
         }
         let made = self.storage.create(SPARE, self.options.segment_bytes);
         match made.and_then(|file| self.storage.sync_names().map(|()| file)) {
-            Ok(file) => self.spare = Some(file),
+            Ok(file) => {
+                self.spare = Some(file);
+                if std::mem::take(&mut self.without_room) {
+                    tracing::info!(directory = %self.storage.name().display(), "the disk has room for the bus's log again");
+                }
+            }
             Err(error) => {
-                tracing::warn!(directory = %self.storage.name().display(), %error, "no room for the next log segment");
+                // Tried again and again; people are told once.
+                if !std::mem::replace(&mut self.without_room, true) {
+                    tracing::error!(
+                        directory = %self.storage.name().display(),
+                        bytes = self.options.segment_bytes,
+                        %error,
+                        "the disk has no room for the next segment of the bus's log: what is to be kept is refused until \
+                         there is"
+                    );
+                }
             }
         }
     }

@@ -108,7 +108,7 @@ impl Core {
             let keepers = self.keepers(message);
             if keepers > 0 && !self.room && message.persistent != Some(false) {
                 return Err(BusError::NoSpace(
-                    "the disk has no room for the log".to_owned(),
+                    "the disk has no room for the next 64 MiB of its log".to_owned(),
                 ));
             }
             wanted = wanted.saturating_add(message.size().saturating_mul(keepers));

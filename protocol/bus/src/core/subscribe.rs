@@ -293,7 +293,7 @@ impl Core {
             return Ok(());
         }
         Err(BusError::NoSpace(
-            "the disk has no room for the log".to_owned(),
+            "the disk has no room for the next 64 MiB of its log".to_owned(),
         ))
     }
 

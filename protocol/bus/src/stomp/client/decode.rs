@@ -47,6 +47,11 @@ pub(super) fn message(
     (incoming, ack)
 }
 
+/// What follows these words, if it begins with them.
+fn behind(text: &str, words: &str) -> String {
+    text.strip_prefix(words).unwrap_or(text).to_owned()
+}
+
 /// What an ERROR frame says. `destination` is what the frame it answers was about, if that is known.
 pub(super) fn error(frame: &Frame, client_id: &str, destination: Option<&Destination>) -> BusError {
     let name = frame.header("message").unwrap_or("ERROR");
@@ -68,8 +73,12 @@ pub(super) fn error(frame: &Frame, client_id: &str, destination: Option<&Destina
         ("STALE-ACK", _) => BusError::StaleAck,
         ("TX-UNKNOWN", _) => BusError::TransactionUnknown,
         ("TX-TIMEOUT", _) => BusError::TransactionTimedOut,
-        ("NO-SPACE", _) => BusError::NoSpace(detail.to_owned()),
-        ("SPACE-FAILED", _) => BusError::SpaceFailed(detail.to_owned()),
+        // The detail says in full what the error is here.
+        ("NO-SPACE", _) => BusError::NoSpace(behind(detail, "the queue space is full: ")),
+        ("SPACE-FAILED", _) => BusError::SpaceFailed(behind(
+            detail,
+            "the queue space has failed and needs a restart: ",
+        )),
         ("NO-QUEUE", Some(destination)) => BusError::UnknownDestination {
             destination: destination.clone(),
             remedy: detail
@@ -81,5 +90,26 @@ pub(super) fn error(frame: &Frame, client_id: &str, destination: Option<&Destina
             name: name.to_owned(),
             detail: detail.to_owned(),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stomp::frame::StompCommand;
+
+    #[test]
+    fn what_our_own_bus_refuses_reads_the_same_here() {
+        for told in [
+            BusError::NoSpace("its 10 bytes are taken".to_owned()),
+            BusError::SpaceFailed("no such device".to_owned()),
+        ] {
+            let frame = Frame::new(StompCommand::Error).with("message", told.name());
+            let frame = Frame {
+                body: told.to_string().into(),
+                ..frame
+            };
+            assert_eq!(error(&frame, "north", None), told);
+        }
     }
 }
