@@ -116,12 +116,13 @@ impl From<SpecError> for Refusal {
 
 impl From<IndexError> for Refusal {
     fn from(error: IndexError) -> Self {
-        if matches!(error, IndexError::NotPresent(_)) {
-            Self::not_found()
-        } else if error.is_no_space() {
-            Self::disk_full(error)
-        } else {
-            Self::unexpected(error)
+        match error {
+            IndexError::NotPresent(_) => Self::not_found(),
+            IndexError::FolderInTheWay(_) | IndexError::FileInTheWay(_) => {
+                Self::rejection(ResponseCode::RequestNotUnderstoodFailure, error)
+            }
+            error if error.is_no_space() => Self::disk_full(error),
+            error => Self::unexpected(error),
         }
     }
 }

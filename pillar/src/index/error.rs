@@ -50,6 +50,12 @@ pub enum IndexError {
     /// The file is there already; nothing was changed.
     #[error("file {} is already in the index", .0.file_id)]
     AlreadyPresent(Box<FileRow>),
+    /// Files without bytes here have this id as their folder; nothing was changed.
+    #[error("file {0} can't be stored: a folder of that name holds other files")]
+    FolderInTheWay(FileId),
+    /// A folder of this id of a file without bytes here is a file; nothing was changed.
+    #[error("file {0} can't be stored: one of its folders is itself a file")]
+    FileInTheWay(FileId),
     /// There is no such file, or it is missing; nothing was changed.
     #[error("file {0} is not in the index")]
     NotPresent(FileId),
@@ -92,7 +98,11 @@ impl IndexError {
     pub fn wrote_nothing(&self) -> bool {
         matches!(
             self,
-            Self::AlreadyPresent(_) | Self::NotPresent(_) | Self::Response
+            Self::AlreadyPresent(_)
+                | Self::FolderInTheWay(_)
+                | Self::FileInTheWay(_)
+                | Self::NotPresent(_)
+                | Self::Response
         ) || self.is_no_space()
     }
 }

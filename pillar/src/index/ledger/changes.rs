@@ -19,8 +19,37 @@ impl Ledger {
         let counters = self.counters(&record.collection)?;
         match self.present(counters.key, &record.file_id)? {
             Some(row) => Err(IndexError::AlreadyPresent(Box::new(row))),
-            None => self.write_down(record, now_ms),
+            None => {
+                if record.directory.as_os_str().is_empty() {
+                    self.check_way(counters.key, &record.file_id)?;
+                }
+                self.write_down(record, now_ms)
+            }
         }
+    }
+
+    /// Where no bytes are kept, no folders are in the way: the ids have to do, so that a collection's pillars agree
+    /// on which files there can be. As in an archive's directories, an id without a slash is in nobody's way.
+    fn check_way(&self, collection: i64, file_id: &FileId) -> Result<(), IndexError> {
+        let id = file_id.as_str();
+        let Some((first, _)) = id.split_once('/') else {
+            return Ok(());
+        };
+        let folders = id.match_indices('/').map(|(at, _)| at);
+        for end in folders.filter(|end| *end > first.len()) {
+            let folder = id.get(..end).unwrap_or_default();
+            if self.present(collection, &folder.into())?.is_some() {
+                return Err(IndexError::FileInTheWay(file_id.clone()));
+            }
+        }
+        let mut below = self.connection.prepare_cached(
+            "SELECT 1 FROM files WHERE collection = ?1 AND file_id > ?2 AND file_id < ?3 AND missing = 0 LIMIT 1",
+        )?;
+        // The character behind the slash.
+        if below.exists(params![collection, format!("{id}/"), format!("{id}0")])? {
+            return Err(IndexError::FolderInTheWay(file_id.clone()));
+        }
+        Ok(())
     }
 
     /// The same of a file that has taken another's place.

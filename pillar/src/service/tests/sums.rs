@@ -350,3 +350,34 @@ async fn the_index_of_one_type_is_not_opened_by_the_other() {
         assert!(text.contains(&format!("set type = \"{kept}\"")), "{text}");
     }
 }
+
+/// As a FILE pillar: which files a collection can have does not depend on who keeps them.
+#[tokio::test]
+async fn no_file_is_the_folder_of_another() {
+    let mut site = Site::of_sums(ChecksumDownload::Always).await;
+    for id in ["aa/b", "xx/y/z", "aa", "xx", "xx/y-", "aa/bc"] {
+        site.put_sum(id, b"one").await;
+    }
+    for (id, text) in [
+        (
+            "aa/b/c",
+            "file aa/b/c can't be stored: one of its folders is itself a file",
+        ),
+        (
+            "aa/b/c/d",
+            "file aa/b/c/d can't be stored: one of its folders is itself a file",
+        ),
+        (
+            "xx/y",
+            "file xx/y can't be stored: a folder of that name holds other files",
+        ),
+    ] {
+        let request = site.sum_request(id, b"one").await;
+        let answers = site.ask(request).await;
+        let refused = ResponseCode::RequestNotUnderstoodFailure;
+        assert_eq!(codes(&answers), [ACCEPTED, refused], "{id}");
+        let info = answers[1].response_info().unwrap();
+        assert_eq!(info.response_text.as_deref(), Some(text));
+    }
+    assert_eq!(site.told_sums().await.len(), 6);
+}
