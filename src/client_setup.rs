@@ -466,6 +466,9 @@ fn no_bus(error: BusError, written: Option<&Origin>) -> Failure {
         BusError::Unreachable { .. } => {
             Failure::operation(format!("{error}; start it, or correct [bus] url{place}"))
         }
+        BusError::OtherProtocol { .. } => {
+            Failure::operation(format!("{error}; correct [bus] url{place}"))
+        }
         BusError::ClientIdInUse(_) => Failure::operation(format!("{error}; {ANOTHER_CLIENT}")),
         BusError::Refused { .. } => Failure::operation(format!(
             "the bus refuses this client: {error}; if it wants a login, write login and passcode under [bus] in node.toml"

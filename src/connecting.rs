@@ -89,7 +89,7 @@ impl Route {
             return Ok(());
         };
         let rest = deadline.saturating_duration_since(Instant::now());
-        if is_final(bus) || rest.is_zero() {
+        if is_final(bus) || self.is_hopeless(&error) || rest.is_zero() {
             return Err(error);
         }
         let until = SystemClock.now() + TimeDelta::from_std(rest).unwrap_or_default();
@@ -98,6 +98,14 @@ impl Route {
             until.to_rfc3339_opts(SecondsFormat::Secs, true)
         )));
         bus.ready(rest).await
+    }
+
+    /// Whether it would be in vain for a command to wait: the only address is not the bus's.
+    fn is_hopeless(&self, error: &BusError) -> bool {
+        let Self::There(options) = self else {
+            return false;
+        };
+        options.addresses.len() == 1 && matches!(error, BusError::OtherProtocol { .. })
     }
 
     /// Connects and waits for the bus as long as it takes.

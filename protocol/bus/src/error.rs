@@ -19,6 +19,17 @@ pub enum BusError {
         /// What the operating system or the peer said.
         reason: String,
     },
+    /// Something that is no bus of STOMP answers at the bus's address.
+    #[error(
+        "what answers at {address} speaks {protocol}, not STOMP{}",
+        remedy_of(protocol)
+    )]
+    OtherProtocol {
+        /// Host and port that were tried.
+        address: String,
+        /// What is spoken there.
+        protocol: &'static str,
+    },
     /// Another live connection has this client id.
     #[error("client id '{0}' is in use by another live connection")]
     ClientIdInUse(String),
@@ -128,6 +139,19 @@ pub enum BusError {
     Closed,
 }
 
+/// What listens on a port of ActiveMQ that is not the one for STOMP.
+pub(crate) const OPEN_WIRE: &str = "OpenWire";
+
+fn remedy_of(protocol: &str) -> &'static str {
+    match protocol {
+        OPEN_WIRE => {
+            "; ActiveMQ needs <transportConnector name=\"stomp\" uri=\"stomp://0.0.0.0:61613\"/>, and the address \
+             of that"
+        }
+        _ => "",
+    }
+}
+
 /// Some brokers say the same twice.
 fn refused(name: &str, detail: &str) -> String {
     match detail.starts_with(name) {
@@ -183,7 +207,7 @@ impl BusError {
             Self::SpaceFailed(_) | Self::Corrupt { .. } | Self::Io { .. } => "SPACE-FAILED",
             Self::Locked { .. } => "LOCKED",
             Self::Refused { name, .. } => name,
-            Self::Unreachable { .. } => "UNREACHABLE",
+            Self::Unreachable { .. } | Self::OtherProtocol { .. } => "UNREACHABLE",
             Self::Closed => "CLOSED",
         }
     }

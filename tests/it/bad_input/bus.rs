@@ -153,7 +153,55 @@ fn something_else_where_the_bus_should_be() {
             let _ = connection.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
         }
     });
-    all_fail(&address, &[&address]);
+    assert_hopeless(&address, "speaks HTTP, not STOMP");
+}
+
+/// What ActiveMQ says first on its own port.
+#[test]
+fn the_port_of_another_protocol_where_the_bus_should_be() {
+    let broker = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = broker.local_addr().expect("bound").to_string();
+    thread::spawn(move || {
+        for mut connection in broker.incoming().map_while(Result::ok) {
+            let mut hello = b"\0\0\x01\x46\x01ActiveMQ\0\0\0\x0c\x01".to_vec();
+            hello.resize(4 + 0x146, 0);
+            let _ = connection.write_all(&hello);
+            let _ = connection.read(&mut [0; 1024]);
+        }
+    });
+    let line = assert_hopeless(&address, "speaks OpenWire, not STOMP");
+    assert!(
+        line.contains("<transportConnector name=\"stomp\""),
+        "{line}"
+    );
+}
+
+/// A command does not wait for what will never be a bus. A node does: somebody may put it right.
+#[track_caller]
+fn assert_hopeless(address: &str, speaks: &str) -> String {
+    let desk = Desk::new();
+    let own = desk.bus.local_addr().expect("bound").to_string();
+    desk.write("repository.toml", &desk.repository().replace(&own, address));
+    let mut command = desk.command::<std::ffi::OsString>([]);
+    command.args(["get-file-ids", "-c", "books", "-s"]);
+    command.arg(desk.path("settings"));
+    let output = process::finish(command);
+    one_line(&output, OPERATION, &[address, speaks, "[bus] url"], speaks);
+
+    let site = Site::new(&["north"]);
+    let settings = site.part("north");
+    let repository = settings.join("repository.toml");
+    let text = fs::read_to_string(&repository).expect("can be read");
+    let bus = format!("127.0.0.1:{}", site.bus_port);
+    fs::write(&repository, text.replace(&bus, address)).expect("can be written");
+    let args = ["node".as_ref(), "-s".as_ref(), settings.as_os_str()];
+    let mut north = process::Running::spawn(process::pillarbox(args));
+    let line = north.wait_for_error(speaks);
+    assert!(line.contains("WARN"), "{line}");
+    assert!(north.lives());
+    north.terminate();
+    north.wait_for_success();
+    process::stderr(&output)
 }
 
 /// What a failed put or get leaves: nothing.

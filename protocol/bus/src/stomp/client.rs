@@ -63,7 +63,8 @@ pub struct StompOptions {
     pub virtual_host: Option<String>,
     /// In what interval either side lets the other hear that it is alive.
     pub heart_beat: Duration,
-    /// How long one attempt to connect may take, the bus's answer included. Later a frame that was begun may stand
+    /// How long one attempt to connect may take, the bus's answer included; with several addresses the first attempts
+    /// at each take less, so that one that says nothing does not hold up the others. Later a frame that was begun may stand
     /// still for three times as long, and what is to be written for six times as long.
     pub connect_timeout: Duration,
     /// How long a volatile message may wait for the bus before its sender is told that it failed.
@@ -222,25 +223,7 @@ impl Client {
             Ok(Ok(BusState::Connected)) => Ok(()),
             Ok(Ok(BusState::Failed(error))) => Err(error),
             Ok(_) => Err(BusError::Closed),
-            Err(_) => Err(self.unreachable(deadline)),
-        }
-    }
-
-    /// Why there was no connection for so long: the last reason, and every address.
-    fn unreachable(&self, deadline: Duration) -> BusError {
-        let all = self.options.addresses.join(", ");
-        match self.condition.trouble() {
-            Some(BusError::Unreachable { address, reason }) if address != all => {
-                BusError::Unreachable {
-                    reason: format!("at {address}, {reason}"),
-                    address: all,
-                }
-            }
-            Some(error) => error,
-            None => BusError::Unreachable {
-                address: all,
-                reason: format!("no answer within {} ms", deadline.as_millis()),
-            },
+            Err(_) => Err(self.condition.unreachable(deadline)),
         }
     }
 
@@ -315,7 +298,7 @@ impl Client {
         let limit = self.options.volatile_timeout;
         match timeout(limit, submitted).await {
             Ok(submitted) => submitted,
-            Err(_) => Err(self.unreachable(limit)),
+            Err(_) => Err(self.condition.unreachable(limit)),
         }
     }
 

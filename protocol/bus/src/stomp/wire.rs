@@ -127,6 +127,11 @@ impl<S: AsyncRead + AsyncWrite> Wire<S> {
         self.deadline = deadline;
     }
 
+    /// What has been read and is no part of a frame that was taken; behind a fault, from where it could not be read.
+    pub(crate) fn unread(&self) -> &[u8] {
+        &self.input
+    }
+
     /// The next whole frame of what has been read.
     pub(crate) fn frame(&mut self) -> Result<Option<Frame>, FrameError> {
         self.codec.decode(&mut self.input)

@@ -1,6 +1,6 @@
 //! Opening one connection: TCP, CONNECT, CONNECTED.
 
-use std::io;
+use std::{io, time::Duration};
 
 use tokio::{
     net::TcpStream,
@@ -9,7 +9,7 @@ use tokio::{
 
 use super::{Passcode, StompOptions, decode, dialect::Dialect, prompt::PromptStream};
 use crate::{
-    error::BusError,
+    error::{BusError, OPEN_WIRE},
     stomp::{
         codec::{FrameLimits, StompCodec},
         frame::{Frame, StompCommand},
@@ -25,7 +25,7 @@ pub(super) struct Dialled {
     pub(super) dialect: &'static Dialect,
 }
 
-/// Connects to `address` and opens a session.
+/// Connects to `address` and opens a session, which may take as long as `patience`.
 ///
 /// # Errors
 /// [`BusError::Unreachable`] with the address, or what the bus says against it.
@@ -33,8 +33,9 @@ pub(super) async fn dial(
     options: &StompOptions,
     address: &str,
     client_id: &str,
+    patience: Duration,
 ) -> Result<Dialled, BusError> {
-    let deadline = Instant::now() + options.connect_timeout;
+    let deadline = Instant::now() + patience;
     let host = match &options.virtual_host {
         Some(host) => return open(options, address, host, client_id, deadline).await,
         None => address.rsplit_once(':').map_or(address, |(host, _)| host),
@@ -74,12 +75,21 @@ async fn open(
     let connect = connect_frame(options, host, client_id, ours);
     StompCodec::encode(&connect, &mut wire.output)
         .map_err(|error| BusError::invalid(error.to_string()))?;
-    let answer = first_frame(&mut wire).await.map_err(|error| {
-        unreachable(match error {
-            WireError::Deadline => "it does not answer in time".to_owned(),
-            error => error.to_string(),
-        })
-    })?;
+    let answer = match first_frame(&mut wire).await {
+        Ok(answer) => answer,
+        Err(WireError::Deadline) => {
+            return Err(unreachable("it does not answer in time".to_owned()));
+        }
+        Err(error) => {
+            return Err(match protocol_of(wire.unread()) {
+                Some(protocol) => BusError::OtherProtocol {
+                    address: address.to_owned(),
+                    protocol,
+                },
+                None => unreachable(error.to_string()),
+            });
+        }
+    };
     match answer.command {
         StompCommand::Connected => {}
         StompCommand::Error => return Err(decode::error(&answer, client_id, None)),
@@ -127,6 +137,16 @@ fn connect_frame(
         frame = frame.with("passcode", secret);
     }
     frame
+}
+
+/// What is spoken by who begins with these bytes, if it is a protocol that is taken for STOMP by mistake: ActiveMQ
+/// says what `OpenWire` it speaks before it is asked, in a frame with its name behind the length and the type.
+fn protocol_of(beginning: &[u8]) -> Option<&'static str> {
+    match beginning {
+        [_, _, _, _, 1, name @ ..] if name.starts_with(b"ActiveMQ") => Some(OPEN_WIRE),
+        text if text.starts_with(b"HTTP/") => Some("HTTP"),
+        _ => None,
+    }
 }
 
 async fn first_frame(wire: &mut Wire<PromptStream>) -> Result<Frame, WireError> {

@@ -28,6 +28,8 @@ use crate::{
 const REMINDER: Duration = Duration::from_secs(60);
 /// How many reasons are known not to be told again; each address may have its own.
 const REASONS: usize = 32;
+/// How long the first address of several may take to answer before the next is tried.
+const FIRST_PATIENCE: Duration = Duration::from_secs(2);
 /// How often it is looked for messages that have waited too long.
 const TICK: Duration = Duration::from_millis(250);
 
@@ -68,6 +70,10 @@ pub(super) struct Owner {
     core: Core,
     tick: Interval,
     tries: usize,
+    /// How many of them have failed since the last connection.
+    failed: usize,
+    /// Where it was tried last.
+    address: String,
     /// Why there is no connection, as people were told.
     told: Vec<BusError>,
     /// When they were first told of these.
@@ -94,6 +100,8 @@ impl Owner {
             core,
             tick,
             tries: 0,
+            failed: 0,
+            address: String::new(),
             told: Vec::new(),
             told_at: Instant::now(),
         }
@@ -132,6 +140,7 @@ impl Owner {
                 Attempt::Connected(dialled) => {
                     was_connected = true;
                     refusals = 0;
+                    self.failed = 0;
                     let since = Instant::now();
                     let error = match self.session(*dialled).await {
                         End::Closed => return BusState::Closed,
@@ -145,6 +154,7 @@ impl Owner {
                     error
                 }
             };
+            self.failed = self.failed.saturating_add(1);
             self.tell(&error);
             self.handles.condition.set_trouble(error);
             pause = (pause * 2).clamp(self.options.shortest_pause, self.options.longest_pause);
@@ -159,10 +169,12 @@ impl Owner {
     async fn connect(&mut self, pause: Duration) -> Attempt {
         let options = Arc::clone(&self.options);
         let client_id = self.client_id.clone();
+        let patience = self.patience();
         let address = self.next_address();
+        self.handles.condition.trying(&address);
         let attempt = async move {
             sleep(jittered(pause)).await;
-            dial(&options, &address, &client_id).await
+            dial(&options, &address, &client_id, patience).await
         };
         tokio::pin!(attempt);
         loop {
@@ -354,7 +366,7 @@ impl Owner {
 
     fn lost(&self, reason: String) -> BusError {
         BusError::Unreachable {
-            address: self.options.addresses.join(", "),
+            address: self.address.clone(),
             reason,
         }
     }
@@ -363,7 +375,22 @@ impl Owner {
         let count = self.options.addresses.len().max(1);
         let address = self.options.addresses.get(self.tries % count).cloned();
         self.tries += 1;
-        address.unwrap_or_default()
+        self.address = address.unwrap_or_default();
+        self.address.clone()
+    }
+
+    /// How long the next attempt may take: of several addresses one after the other is tried for a short time, then
+    /// for twice that, and so on.
+    fn patience(&self) -> Duration {
+        let most = self.options.connect_timeout;
+        let count = self.options.addresses.len();
+        if count < 2 {
+            return most;
+        }
+        let rounds = u32::try_from(self.failed / count).unwrap_or(u32::MAX);
+        FIRST_PATIENCE
+            .saturating_mul(2_u32.saturating_pow(rounds))
+            .min(most)
     }
 }
 

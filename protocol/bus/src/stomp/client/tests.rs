@@ -79,6 +79,51 @@ async fn an_absent_bus_is_named_and_waited_for() {
     bus.ready(DEADLINE).await.unwrap();
 }
 
+/// The second address is tried long before the first attempt's time is over, and only the first is called silent.
+#[tokio::test]
+async fn one_mute_address_of_two_is_passed_over_soon() {
+    let (mute, mut options) = listen().await;
+    let (listener, other) = listen().await;
+    options.addresses.extend(other.addresses);
+    let (silent, healthy) = (options.addresses[0].clone(), options.addresses[1].clone());
+    let patience = options.connect_timeout;
+    let begun = tokio::time::Instant::now();
+    let bus = connect(options);
+    let error = bus.ready(Duration::from_millis(50)).await.unwrap_err();
+    let told = error.to_string();
+    assert!(told.contains(&silent) && !told.contains(&healthy), "{told}");
+    let mut peer = Peer::accept(&listener).await;
+    let error = bus.ready(Duration::from_millis(50)).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!("no bus answers at {silent}: it does not answer in time")
+    );
+    peer.welcome().await;
+    bus.ready(DEADLINE).await.unwrap();
+    assert!(begun.elapsed() < patience / 2, "{:?}", begun.elapsed());
+    drop(mute);
+}
+
+#[tokio::test]
+async fn who_speaks_something_else_is_told_of() {
+    let hello = [b"\0\0\x01\x46\x01ActiveMQ".as_slice(), &[0; 320]].concat();
+    let web = b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec();
+    for (says, protocol) in [(hello, "OpenWire"), (web, "HTTP")] {
+        let (listener, options) = listen().await;
+        let address = options.addresses[0].clone();
+        let bus = connect(options);
+        let mut peer = Peer::accept(&listener).await;
+        peer.raw(&says).await;
+        // Again, and so after the first has been told.
+        drop(Peer::accept(&listener).await);
+        let mut peer = Peer::accept(&listener).await;
+        peer.raw(&says).await;
+        let _next = Peer::accept(&listener).await;
+        let error = bus.ready(Duration::from_millis(10)).await.unwrap_err();
+        assert_eq!(error, BusError::OtherProtocol { address, protocol });
+    }
+}
+
 #[tokio::test]
 async fn a_client_id_in_use_is_final_at_first() {
     let (listener, options) = listen().await;
