@@ -152,13 +152,18 @@ fn remedy_of(protocol: &str) -> &'static str {
     }
 }
 
-/// Some brokers say the same twice.
+/// Some brokers say the same twice, and ActiveMQ has a name for whoever gives none.
 fn refused(name: &str, detail: &str) -> String {
+    if name.contains(NO_LOGIN) || detail.contains(NO_LOGIN) {
+        return "it wants a login".to_owned();
+    }
     match detail.starts_with(name) {
         true => detail.to_owned(),
         false => format!("{name}: {detail}"),
     }
 }
+
+const NO_LOGIN: &str = "User name [null]";
 
 impl BusError {
     /// Refuses a request that makes no sense.
@@ -216,6 +221,16 @@ impl BusError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_login_that_was_not_given_is_wanted() {
+        let null = "User name [null] or password is invalid.";
+        for (name, detail) in [(null, null), ("INVALID", null), (null, "")] {
+            let (name, detail) = (name.to_owned(), detail.to_owned());
+            let told = BusError::Refused { name, detail }.to_string();
+            assert_eq!(told, "it wants a login");
+        }
+    }
 
     #[test]
     fn what_a_broker_says_twice_is_told_once() {
