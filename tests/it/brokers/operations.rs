@@ -3,10 +3,13 @@
 use std::fs;
 
 use crate::support::{
+    PATIENCE,
     brokers::{ActiveMq, Broker, RabbitMq},
     joined::{Joined, PILLARS, Scheme},
     md5,
     process::{self, fail_with_one_line, stderr, stdout, succeed},
+    raw_peer::document,
+    stomp::Stomp,
     until,
 };
 
@@ -36,7 +39,7 @@ fn everything(broker: &Broker, scheme: Scheme) {
     gets(&site);
     replacements(&site, second.to_str().unwrap());
     deletions(&site);
-    reports(&site);
+    reports(&site, broker.port());
     for part in [&mut node, &mut alarms] {
         part.terminate();
         part.wait_for_success();
@@ -49,13 +52,12 @@ const SECOND: &[u8] = b"the second version, which is longer\n";
 
 fn puts(site: &Joined, first: &str) {
     let put = site.run("put-file", ["-f", first]);
-    let told = succeed(&put);
-    for pillar in PILLARS.map(|it| site.name(it)) {
-        assert!(
-            told.contains(&pillar) || stderr(&put).contains("3 pillars"),
-            "{told}"
-        );
-    }
+    assert_eq!(succeed(&put), "");
+    assert!(
+        stderr(&put).contains("stored on 3 pillars"),
+        "{}",
+        stderr(&put)
+    );
     // The same again is there already; another file of that id is refused, and nothing of it is kept.
     succeed(&site.run("put-file", ["-f", first]));
     let other = site.file("other.txt", b"something else\n");
@@ -136,11 +138,18 @@ fn deletions(site: &Joined) {
     assert_eq!(site.archived("south").len(), 0);
     succeed(&delete("sums", &md5(FIRST)));
     succeed(&delete("north", &md5(SECOND)));
-    let gone = site.run("get-file-ids", ["-i", ID]);
-    assert_eq!(gone.status.code(), Some(255), "{}", stdout(&gone));
+    for listing in ["get-file-ids", "get-checksums"] {
+        let gone = site.run(listing, ["-i", ID]);
+        assert_eq!(gone.status.code(), Some(255), "{}", stdout(&gone));
+        assert!(
+            stderr(&gone).contains("FILE_NOT_FOUND_FAILURE"),
+            "{}",
+            stderr(&gone)
+        );
+    }
 }
 
-fn reports(site: &Joined) {
+fn reports(site: &Joined, port: u16) {
     let trail = succeed(&site.run("get-audit-trails", [""; 0]));
     for (pillar, action) in [
         ("north", "PUT_FILE"),
@@ -159,7 +168,35 @@ fn reports(site: &Joined) {
         let line = status.lines().find(|line| line.starts_with(&pillar));
         assert!(line.is_some_and(|line| line.contains("OK")), "{status}");
     }
+    refused_reports(site, port);
     let mut elsewhere = site.without_collection("get-file-ids");
     elsewhere.args(["-c", "no-such-collection"]);
     fail_with_one_line(&process::finish(elsewhere), 1);
+}
+
+/// What the command line would not send: questions to one pillar that are meant for another one.
+fn refused_reports(site: &Joined, port: u16) {
+    let own = site.name("asker");
+    let mut asker = Stomp::connect(port, None);
+    asker.subscribe(&format!("/topic/{own}"));
+    let collection = format!("<CollectionID>{}</CollectionID>", site.collection());
+    for (operation, collection) in [("GetAuditTrails", collection.as_str()), ("GetStatus", "")] {
+        let request = format!("{operation}Request");
+        let content = format!(
+            "<CorrelationID>{operation}</CorrelationID>{collection}<Destination>topic://d</Destination>\
+             <ReplyTo>topic://{own}</ReplyTo><From>asker</From><Contributor>somebody else</Contributor>"
+        );
+        let headers = [("org.bitrepository.messages.type", request.as_str())];
+        let text = document(&request, &content);
+        asker.send(&site.requests_of("north"), &headers, text.as_bytes());
+        let answer = asker.message(PATIENCE).expect("an answer").text();
+        assert!(
+            answer.contains(&format!("{operation}FinalResponse")),
+            "{answer}"
+        );
+        assert!(
+            answer.contains("REQUEST_NOT_UNDERSTOOD_FAILURE"),
+            "{answer}"
+        );
+    }
 }
