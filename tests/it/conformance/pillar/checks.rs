@@ -90,6 +90,8 @@ const NO_SPACE: Outcome = refused(&[ResponseCode::Failure], FAILED);
 const NO_NEW_CHECKSUM: Outcome = refused(&[ResponseCode::NewFileChecksumFailure], DAMAGE);
 const OLD_CHECKSUM: Outcome = refused(&[ResponseCode::ExistingFileChecksumFailure], DAMAGE);
 const TRANSFER: Outcome = refused(&[ACCEPTED, ResponseCode::FileTransferFailure], FAILED);
+/// Who asks says a size that its file has not: asking again would not help.
+const SIZE: Outcome = refused(&[ACCEPTED, ResponseCode::Failure], FAILED);
 const NEW_CHECKSUM: Outcome = refused(&[ACCEPTED, ResponseCode::NewFileChecksumFailure], DAMAGE);
 
 const FAILED: Told = Told(AlarmCode::FailedOperation, true, false);
@@ -374,7 +376,7 @@ fn put_checks() -> Vec<Check<PutFileRequest>> {
         both("transfer", TRANSFER, |it: &mut Put| {
             it.file_address = DEAD.to_owned();
         }),
-        both("size", TRANSFER, |it: &mut Put| it.file_size = Some(7)),
+        both("size", SIZE, |it: &mut Put| it.file_size = Some(7)),
         both("checksum", NEW_CHECKSUM, |it: &mut Put| {
             it.checksum_data_for_new_file = Some(md5_data(b"other"));
         }),
@@ -445,7 +447,7 @@ fn replace_checks() -> Vec<Check<ReplaceFileRequest>> {
         both("transfer", TRANSFER, |it: &mut Replace| {
             it.file_address = DEAD.to_owned();
         }),
-        both("size", TRANSFER, |it: &mut Replace| it.file_size = 7),
+        both("size", SIZE, |it: &mut Replace| it.file_size = 7),
         both("new checksum", NEW_CHECKSUM, |it: &mut Replace| {
             it.checksum_data_for_new_file = Some(md5_data(b"other"));
         }),
