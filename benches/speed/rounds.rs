@@ -13,21 +13,10 @@ pub(crate) fn timed(work: impl FnOnce()) -> Duration {
 
 /// Measures peer and ours by turns; medians.
 pub(crate) fn compare(
-    mut peer: impl FnMut() -> Duration,
-    mut ours: impl FnMut() -> Duration,
+    peer: impl FnMut() -> Duration,
+    ours: impl FnMut() -> Duration,
 ) -> (Duration, Duration) {
-    let (mut peers, mut own) = (Vec::new(), Vec::new());
-    for round in 0..ROUNDS {
-        // Whoever comes second finds warmer caches: so take turns.
-        if round % 2 == 0 {
-            peers.push(peer());
-            own.push(ours());
-        } else {
-            own.push(ours());
-            peers.push(peer());
-        }
-    }
-    (median(&mut peers), median(&mut own))
+    compare_in_slices(1, peer, ours)
 }
 
 /// The same in so many short slices for each round, of which each side's median counts: what else the machine does
@@ -39,6 +28,7 @@ pub(crate) fn compare_in_slices(
 ) -> (Duration, Duration) {
     let (mut peers, mut own) = (Vec::new(), Vec::new());
     for slice in 0..ROUNDS * slices {
+        // Whoever comes second finds warmer caches: so take turns.
         if slice % 2 == 0 {
             peers.push(peer());
             own.push(ours());

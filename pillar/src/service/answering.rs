@@ -23,26 +23,32 @@ pub(super) struct Answering<'a> {
 }
 
 impl Answering<'_> {
-    /// The answer, or a failure in its place if no message of its size gets to the bus, now or later.
-    pub(super) fn fitting(&self, answer: Answer) -> Answer {
-        let accepted = self
-            .context
-            .component
-            .bus()
-            .accepts(&self.outgoing(&answer));
+    /// The answer and its message, which is written once; a failure in its place if no message of its size gets to the
+    /// bus, now or later.
+    pub(super) fn written(&self, answer: Answer) -> (Answer, Outgoing) {
+        let outgoing = self.outgoing(&answer);
+        let accepted = self.context.component.bus().accepts(&outgoing);
         let Err(error @ BusError::TooLarge { .. }) = accepted else {
-            return answer;
+            return (answer, outgoing);
         };
-        let failed = handlers::unsendable(self.context, &self.received.message, &error);
-        failed.unwrap_or(answer)
+        match handlers::unsendable(self.context, &self.received.message, &error) {
+            Some(failed) => {
+                let outgoing = self.outgoing(&failed);
+                (failed, outgoing)
+            }
+            None => (answer, outgoing),
+        }
     }
 
     /// Answers and acknowledges: in one for an operation, so that it comes again if its answer was not taken. An
     /// answer to an identify request is not worth that: it comes from the topic as a rule, and from a queue only by
     /// mistake.
-    pub(super) async fn send(&self, delivery: Delivery, answer: &Answer) -> Result<(), BusError> {
+    pub(super) async fn send(
+        &self,
+        delivery: Delivery,
+        outgoing: Outgoing,
+    ) -> Result<(), BusError> {
         let bus = self.context.component.bus();
-        let outgoing = self.outgoing(answer);
         if self.received.message.message_type().is_identify_request() {
             acknowledge(delivery).await;
             return bus.publish(outgoing).await;
@@ -52,16 +58,17 @@ impl Answering<'_> {
             acknowledge(delivery).await;
             return Ok(());
         }
+        let alone = (!self.comes_again).then(|| outgoing.clone());
         let mut transaction = bus.transaction();
         transaction.send(outgoing);
         transaction.ack(delivery);
-        match transaction.commit().await {
-            Err(error) if !self.comes_again && error != BusError::Closed => {
+        match (transaction.commit().await, alone) {
+            (Err(error), Some(alone)) if error != BusError::Closed => {
                 debug!(%error, "the request does not come again; its answer is sent by itself");
                 // Again, if need be, until the bus has it.
-                bus.publish(self.outgoing(answer)).await
+                bus.publish(alone).await
             }
-            committed => committed,
+            (committed, _) => committed,
         }
     }
 

@@ -68,8 +68,8 @@ pub(super) async fn serve(context: Arc<Context>, served: Served) {
         comes_again,
         alone: attempts.goes_alone(),
     };
-    let answer = answering.fitting(answer);
-    match answering.send(delivery, &answer).await {
+    let (answer, outgoing) = answering.written(answer);
+    match answering.send(delivery, outgoing).await {
         Ok(()) => {
             context.unanswered.forget(&incoming.body);
             report(&context, request, answer).await;
