@@ -15,6 +15,7 @@ mod position;
 mod pull;
 pub(crate) mod queue;
 pub(crate) mod rank;
+mod ranks;
 mod restore;
 pub(crate) mod selector;
 mod send;

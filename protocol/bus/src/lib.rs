@@ -27,6 +27,7 @@ pub mod embedded;
 pub mod error;
 pub mod handle;
 mod log;
+mod paged;
 pub mod spelling;
 pub mod stomp;
 

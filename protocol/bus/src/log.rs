@@ -262,9 +262,9 @@ impl<S: Storage> Log<S> {
             return Vec::new();
         }
         match self.index.stale(self.options.segment_bytes) {
-            Some((segment, places)) if segment > self.asked => {
+            Some(segment) if segment > self.asked => {
                 self.asked = segment;
-                places
+                self.index.living(segment)
             }
             _ => Vec::new(),
         }

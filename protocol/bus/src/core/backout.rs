@@ -350,13 +350,13 @@ impl Core {
             };
             let mut oldest: BTreeMap<_, (u64, MessageId)> = BTreeMap::new();
             let mut marked = Vec::new();
-            for (id, held) in &queue.messages {
+            for (id, held) in queue.messages.iter() {
                 let Some(hand) = &held.hand else { continue };
-                marked.push(*id);
+                marked.push(id);
                 let first = oldest
                     .entry((hand.consumer, held.lane))
-                    .or_insert((hand.delivery, *id));
-                *first = (*first).min((hand.delivery, *id));
+                    .or_insert((hand.delivery, id));
+                *first = (*first).min((hand.delivery, id));
             }
             let blamed: BTreeSet<MessageId> = oldest.values().map(|(_, id)| *id).collect();
             for id in marked {

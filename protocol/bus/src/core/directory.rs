@@ -217,7 +217,7 @@ impl Core {
         let Some(queue) = self.queues.get(&id) else {
             return;
         };
-        let messages: Vec<_> = queue.messages.keys().copied().collect();
+        let messages: Vec<_> = queue.messages.keys().collect();
         for message in messages {
             self.remove_message(id, message);
         }

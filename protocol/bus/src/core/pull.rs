@@ -253,9 +253,7 @@ impl Queue {
             return keyed.min().map(|(_, id)| id);
         }
         let loose = self.ready.iter().filter(|_| part.is_none());
-        let loose = loose
-            .map(|(key, id)| (*key, *id))
-            .find(|(_, id)| wanted(id));
+        let loose = loose.into_iter().find(|(_, id)| wanted(id));
         let heads = self.lanes.iter().flat_map(|lanes| lanes.free_heads(part));
         let head = heads.filter(|(_, id)| wanted(id)).min();
         loose.into_iter().chain(head).min().map(|(_, id)| id)
@@ -276,9 +274,9 @@ impl Queue {
         let correlation = selector.only_equal("JMSCorrelationID")?;
         let index = self.by_correlation.get_or_insert_with(|| {
             let mut index = super::queue::Correlations::new();
-            for (id, held) in &self.messages {
+            for (id, held) in self.messages.iter() {
                 if let Some(correlation) = &held.message.correlation_id {
-                    index.entry(correlation.clone()).or_default().insert(*id);
+                    index.entry(correlation.clone()).or_default().insert(id);
                 }
             }
             index
@@ -295,11 +293,11 @@ impl Queue {
         all: bool,
     ) -> (Vec<Browsed>, bool, u64) {
         let mut order: Vec<(SortKey, MessageId)> = if self.lanes.is_none() && !all {
-            self.ready.iter().map(|(key, id)| (*key, *id)).collect()
+            self.ready.iter().collect()
         } else {
             let held = self.messages.iter();
             let seen = held.filter(|(_, held)| all || held.state == State::Ready);
-            seen.map(|(id, held)| (self.key(held), *id)).collect()
+            seen.map(|(id, held)| (self.key(held), id)).collect()
         };
         order.sort_unstable();
         let (mut shown, mut bytes, mut after) = (Vec::new(), 0_u64, 0);

@@ -10,10 +10,14 @@ use super::{
     lanes::{ConsumerId, LaneId, LaneTable, Standing, hash},
     message::{DeliveryId, MessageId, QueuedMessage},
     rank::SortKey,
+    ranks::Ranks,
     selector::Selector,
     unit::{Hand, Place, QueueId},
 };
-use crate::embedded::connection::{AckMode, ConnectionId};
+use crate::{
+    embedded::connection::{AckMode, ConnectionId},
+    paged::Paged,
+};
 
 /// What a queue is to its users.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -164,9 +168,9 @@ pub(crate) fn part_number(text: &str, count: u32) -> Option<u32> {
 pub(crate) struct Queue {
     pub(crate) kind: QueueKind,
     pub(crate) attributes: QueueAttributes,
-    pub(crate) messages: BTreeMap<MessageId, Held>,
+    pub(crate) messages: Paged<Held>,
     /// The messages in [`State::Ready`] that are in no lane.
-    pub(crate) ready: BTreeMap<SortKey, MessageId>,
+    pub(crate) ready: Ranks,
     /// All messages with a correlation id; made when somebody asks for one.
     pub(crate) by_correlation: Option<Correlations>,
     /// The messages that were sent directly before another one.
@@ -189,9 +193,9 @@ impl Queue {
         Self {
             kind,
             lanes: LaneTable::new(attributes.lanes).map(Box::new),
+            ready: Ranks::new(attributes.order.latest_first),
             attributes,
-            messages: BTreeMap::new(),
-            ready: BTreeMap::new(),
+            messages: Paged::new(),
             by_correlation: None,
             inserted: BTreeMap::new(),
             consumers: VecDeque::new(),
@@ -352,7 +356,7 @@ impl Queue {
     pub(crate) fn become_like(&mut self, attributes: QueueAttributes) {
         self.attributes = attributes;
         self.lanes = LaneTable::new(self.attributes.lanes).map(Box::new);
-        self.ready.clear();
+        self.ready = Ranks::new(self.attributes.order.latest_first);
         self.inserted.clear();
         self.by_correlation = None;
         self.bytes = 0;
@@ -372,7 +376,7 @@ impl Queue {
                 let held = self.messages.get(id);
                 held.is_some_and(|held| wants.selector.selects(&held.message))
             });
-            wants.matches = ready.map(|(key, id)| (*key, *id)).collect();
+            wants.matches = ready.collect();
         }
         self.join_lanes(&consumer, part);
         self.consumers.push_back(consumer);
@@ -394,22 +398,22 @@ impl Queue {
         if self.choosy > 0 {
             return self.next_of_choosy();
         }
-        let id = self.ready.values().next().copied()?;
+        let (_, id) = self.ready.first()?;
         let consumer = self.next_consumer()?;
         Some((id, consumer, false))
     }
 
     /// The first message that anybody takes who can take more: not everybody takes everything.
     fn next_of_choosy(&mut self) -> Option<(MessageId, &mut Consumer, bool)> {
-        let first = self.ready.first_key_value();
+        let first = self.ready.first();
         let eager = self.consumers.iter().enumerate();
         let eager = eager.filter(|(_, it)| it.in_flight < it.prefetch);
         let takes = eager.filter_map(|(at, it)| {
             let wanted = match &it.wants {
-                Some(wants) => wants.matches.first_key_value(),
+                Some(wants) => wants.matches.first_key_value().map(|(key, id)| (*key, *id)),
                 None => first,
             };
-            wanted.map(|(key, id)| (*key, at, *id))
+            wanted.map(|(key, id)| (key, at, id))
         });
         let (_, position, id) = takes.min()?;
         self.consumers.rotate_left(position + 1);
@@ -426,14 +430,13 @@ impl Queue {
                 .filter(|it| it.in_flight < it.prefetch)
         };
         let anybody = eager().position(|it| !lanes.is_pinned(it.id()));
-        let loose = self.ready.first_key_value().filter(|_| anybody.is_some());
+        let loose = self.ready.first().filter(|_| anybody.is_some());
         let free = lanes.first_free();
         let heir = free.and_then(|_| eager().map(Consumer::id).min_by_key(|it| lanes.owned(*it)));
         let owned = eager().filter_map(|it| Some((lanes.first_of(it.id())?, it.id())));
         let taken = owned.chain(free.zip(heir)).min_by_key(|(key, _)| *key);
         match (loose, taken) {
-            (Some((key, id)), taken) if taken.is_none_or(|(other, _)| *key < other) => {
-                let id = *id;
+            (Some((key, id)), taken) if taken.is_none_or(|(other, _)| key < other) => {
                 Some((id, self.next_consumer()?, false))
             }
             (_, Some((key, taker))) => {

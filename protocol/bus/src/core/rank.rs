@@ -64,13 +64,19 @@ impl SortKey {
         }
     }
 
+    /// Whether this is a rank before everything that is there, which no order gives.
+    pub(crate) const fn is_at_the_top(&self) -> bool {
+        matches!(self.criteria, [0, 0])
+    }
+
     /// This rank at another place among those that were sent directly before the same message.
     pub(crate) const fn with_sub(self, sub: i64) -> Self {
         Self { sub, ..self }
     }
 }
 
-const fn from_the_end(id: MessageId) -> MessageId {
+/// Numbers counted from the end; twice is not at all.
+pub(crate) const fn from_the_end(id: MessageId) -> MessageId {
     MessageId {
         boot: u64::MAX - id.boot,
         seq: u64::MAX - id.seq,

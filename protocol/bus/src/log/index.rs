@@ -1,29 +1,38 @@
 //! What lives in which segment, and what is defined.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
-use crate::core::{
-    message::MessageId,
-    unit::{Definition, Entry, QueueId},
+use crate::{
+    core::{
+        message::MessageId,
+        unit::{Definition, Entry, QueueId},
+    },
+    paged::Paged,
 };
-
-type Key = (MessageId, QueueId);
 
 /// What lives in which segment, and what is defined.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     boot: u64,
     definitions: BTreeMap<QueueId, Definition>,
-    /// The segment that a message's place was last written to in full, with its share of the record's length.
-    homes: BTreeMap<Key, (u64, u64)>,
+    /// Where the messages of each queue are.
+    homes: BTreeMap<QueueId, Paged<Home>>,
     /// Oldest first; the last one is being written.
     segments: VecDeque<Segment>,
+}
+
+/// The segment that a message's place was last written to in full, with its share of the record's length.
+#[derive(Clone, Copy, Debug)]
+struct Home {
+    segment: u64,
+    bytes: u64,
 }
 
 #[derive(Debug, Default)]
 struct Segment {
     number: u64,
-    live: BTreeSet<Key>,
+    /// How many places live in it, and their bytes.
+    live: usize,
     live_bytes: u64,
 }
 
@@ -52,12 +61,16 @@ impl Index {
             Entry::Put { message, places } => {
                 let share = message.size().min(length) / (places.len().max(1) as u64);
                 for place in places {
-                    self.settle((message.id, place.queue), segment, share);
+                    let home = Home {
+                        segment,
+                        bytes: share,
+                    };
+                    self.settle(message.id, place.queue, home);
                 }
             }
             Entry::Ack { queue, ids } => {
                 for id in ids {
-                    self.forget((*id, *queue));
+                    self.forget(*id, *queue);
                 }
             }
             // Counters follow their message: they are written again with it.
@@ -85,10 +98,7 @@ impl Index {
 
     /// The oldest segment, if nothing in it lives and it isn't being written.
     pub(super) fn oldest_dead(&self) -> Option<u64> {
-        let oldest = self
-            .segments
-            .front()
-            .filter(|oldest| oldest.live.is_empty())?;
+        let oldest = self.segments.front().filter(|oldest| oldest.live == 0)?;
         (self.segments.len() > 1).then_some(oldest.number)
     }
 
@@ -96,31 +106,49 @@ impl Index {
         self.segments.pop_front();
     }
 
-    /// The oldest segment and what lives in it, if that is little, or if all segments together hold little.
-    pub(super) fn stale(&self, segment_bytes: u64) -> Option<(u64, Vec<Key>)> {
+    /// The oldest segment, if little lives in it, or if all segments together hold little.
+    pub(super) fn stale(&self, segment_bytes: u64) -> Option<u64> {
         let oldest = self.segments.front().filter(|_| self.segments.len() > 1)?;
         let all: u64 = self.segments.iter().map(|segment| segment.live_bytes).sum();
         let room = segment_bytes.saturating_mul(self.segments.len() as u64);
         let little = oldest.live_bytes < segment_bytes / 4 || all < room / 4;
-        little.then(|| (oldest.number, oldest.live.iter().copied().collect()))
+        little.then_some(oldest.number)
     }
 
-    fn settle(&mut self, key: Key, segment: u64, bytes: u64) {
-        self.forget(key);
-        if let Some(home) = self.segment(segment) {
-            home.live.insert(key);
-            home.live_bytes = home.live_bytes.saturating_add(bytes);
-            self.homes.insert(key, (segment, bytes));
+    /// What lives in a segment, the places of one message together. Looks at everything that lives.
+    pub(super) fn living(&self, segment: u64) -> Vec<(MessageId, QueueId)> {
+        let homes = self.homes.iter();
+        let places = homes.flat_map(|(queue, homes)| {
+            let here = homes.iter().filter(|(_, home)| home.segment == segment);
+            here.map(|(id, _)| (id, *queue))
+        });
+        let mut places: Vec<_> = places.collect();
+        places.sort_unstable();
+        places
+    }
+
+    fn settle(&mut self, id: MessageId, queue: QueueId, home: Home) {
+        self.forget(id, queue);
+        if let Some(segment) = self.segment(home.segment) {
+            segment.live += 1;
+            segment.live_bytes = segment.live_bytes.saturating_add(home.bytes);
+            self.homes.entry(queue).or_default().insert(id, home);
         }
     }
 
-    fn forget(&mut self, key: Key) {
-        let Some((segment, bytes)) = self.homes.remove(&key) else {
+    fn forget(&mut self, id: MessageId, queue: QueueId) {
+        let Some(homes) = self.homes.get_mut(&queue) else {
             return;
         };
-        if let Some(home) = self.segment(segment) {
-            home.live.remove(&key);
-            home.live_bytes = home.live_bytes.saturating_sub(bytes);
+        let Some(home) = homes.remove(&id) else {
+            return;
+        };
+        if homes.is_empty() {
+            self.homes.remove(&queue);
+        }
+        if let Some(segment) = self.segment(home.segment) {
+            segment.live = segment.live.saturating_sub(1);
+            segment.live_bytes = segment.live_bytes.saturating_sub(home.bytes);
         }
     }
 

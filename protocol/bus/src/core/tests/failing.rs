@@ -506,7 +506,7 @@ fn messages_go_back_to_where_they_stood_as_if_nothing_had_happened() {
     world.restart();
     assert_eq!(standing(&world, "work"), ["a1"]);
     let queue_id = world.core.directory.queue("work").unwrap();
-    let held = &world.core.queues[&queue_id].messages[&id];
+    let held = &world.core.queues[&queue_id].messages.get(&id).unwrap();
     assert_eq!(
         (&held.message.reason, &held.message.original_destination),
         (&None, &None)

@@ -142,15 +142,13 @@ fn the_order_can_change_only_while_the_queue_is_empty() {
 }
 
 fn before(world: &mut World, body: &str, anchor: &str) -> Result<bool, BusError> {
-    let anchors = world
-        .core
-        .queues
-        .values()
-        .flat_map(|it| it.messages.values());
-    let mut anchors = anchors.filter(|held| held.message.body == anchor.as_bytes());
-    let anchor = anchors.next().expect("no such message").message.id;
+    let queues = world.core.queues.values();
+    let held: Vec<_> = queues.flat_map(|it| it.messages.values()).collect();
+    let anchor = held.iter().find(|it| it.message.body == anchor.as_bytes());
+    let anchor = anchor.map(|it| it.message.id);
+    assert!(anchor.is_some(), "no such message");
     let sent = NewMessage {
-        before: Some(anchor),
+        before: anchor,
         ..work(body)
     };
     world.send(ConnectionId(1), sent)

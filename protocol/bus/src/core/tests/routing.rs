@@ -299,7 +299,7 @@ fn messages_written_again_are_the_same_as_before() {
         .core
         .queues
         .iter()
-        .flat_map(|(queue, held)| held.messages.keys().map(move |id| (*id, *queue)))
+        .flat_map(|(queue, held)| held.messages.keys().map(move |id| (id, *queue)))
         .collect();
     world.ack(a, gone).unwrap();
     let effects = world.core.step(0, Input::Relocate { places });
