@@ -33,7 +33,7 @@ pub use self::pull::Browsed;
 use self::{
     directory::Directory,
     draft::Draft,
-    message::{DeliveryId, MessageId},
+    message::{Addresses, DeliveryId, MessageId},
     queue::Queue,
     session::Session,
     unit::QueueId,
@@ -174,6 +174,7 @@ pub(crate) struct Core {
     /// The time of the latest step; never goes back, so that nothing un-expires.
     now: i64,
     directory: Directory,
+    addresses: Addresses,
     queues: BTreeMap<QueueId, Queue>,
     sessions: BTreeMap<ConnectionId, Session>,
     /// When messages expire. Those in flight may be missing.
@@ -211,6 +212,7 @@ impl Core {
             next_subscription: 1,
             now: i64::MIN,
             directory: Directory::default(),
+            addresses: Addresses::default(),
             queues: BTreeMap::new(),
             sessions: BTreeMap::new(),
             expiry: BTreeSet::new(),

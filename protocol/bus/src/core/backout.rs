@@ -139,9 +139,9 @@ impl Core {
             queue: queue_name,
             moved_to,
             message_id: message.id,
-            correlation_id: message.correlation_id.clone(),
-            group: message.group.clone(),
-            reason: message.reason.unwrap_or(Reason::Backout),
+            correlation_id: message.correlation_id().map(str::to_owned),
+            group: message.group().map(str::to_owned),
+            reason: message.reason().unwrap_or(Reason::Backout),
             cause: moved.cause,
             backouts: moved.backouts,
             others,
@@ -166,7 +166,7 @@ impl Core {
 
     /// Where a message that stands in this queue came from, as it is to be written on it.
     pub(super) fn original_destination(&self, queue: QueueId, message: &QueuedMessage) -> String {
-        let sent_to = &message.destination;
+        let sent_to = message.destination();
         let is_part = sent_to.kind() == DestinationKind::Queue
             && self.directory.resolve(sent_to.name()).map(|(id, _)| id) == Some(queue);
         if is_part {
@@ -284,7 +284,7 @@ impl Core {
             let detail = format!("there is no message {id} in {}", self.name_of(queue_id));
             return Err(BusError::bad_id(detail));
         };
-        let Some(original) = &held.message.original_destination else {
+        let Some(original) = held.message.original_destination() else {
             return Ok(None);
         };
         if matches!(held.state, State::InFlight(_)) {
@@ -325,10 +325,11 @@ impl Core {
         let Some(held) = self.remove_message(queue, id) else {
             return false;
         };
-        let mut message = Arc::unwrap_or_clone(held.message);
-        message.original_destination = None;
-        message.reason = None;
-        message.failure = None;
+        let message = held.message.changed(|parts| {
+            parts.original_destination = None;
+            parts.reason = None;
+            parts.failure = None;
+        });
         let (message, place) = (Arc::new(message), Place::fresh(target));
         let stored = message.persistent && self.is_lasting(target);
         self.hold(&message, place, stored);

@@ -1,10 +1,19 @@
-//! A message as the queue manager keeps it.
+//! A message: as it is sent, and as the queue manager keeps it.
+
+mod address;
+mod fields;
+mod queued;
 
 use std::{fmt, num::ParseIntError, str::FromStr};
 
 use bytes::Bytes;
 use pillarbox_messages::Destination;
 
+pub use self::queued::QueuedMessage;
+pub(crate) use self::{
+    address::{Address, Addresses},
+    queued::Parts,
+};
 use crate::error::BusError;
 
 /// The priority of a message that names none.
@@ -162,6 +171,15 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Unroutable,
+        Self::Rejected,
+        Self::Backout,
+        Self::Expired,
+        Self::Admin,
+    ];
+
     /// The reason as a header value.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -226,98 +244,10 @@ pub struct Failure {
     pub cause: Cause,
 }
 
-/// A message in the queue manager: never changed once it is there, and shared by all queues that hold it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct QueuedMessage {
-    /// Its identity.
-    pub id: MessageId,
-    /// The client id of the connection that sent it, stamped by the bus.
-    pub origin: String,
-    /// When it was committed (ms since 1970).
-    pub enqueued_at: i64,
-    /// Where it was sent to.
-    pub destination: Destination,
-    /// How the sender spelled that.
-    pub destination_text: String,
-    /// The sender's own headers, in its order.
-    pub headers: Vec<(String, String)>,
-    /// The body.
-    pub body: Bytes,
-    /// Whether it survives a restart.
-    pub persistent: bool,
-    /// 0 to 9, higher goes first.
-    pub priority: u8,
-    /// Not delivered before this time (ms since 1970).
-    pub not_before: Option<i64>,
-    /// Not delivered from this time on (ms since 1970).
-    pub expires_at: Option<i64>,
-    /// The sender's correlation id.
-    pub correlation_id: Option<String>,
-    /// Where the sender wants answers, in STOMP spelling.
-    pub reply_to: Option<String>,
-    /// The message group (`JMSXGroupID`).
-    pub group: Option<String>,
-    /// Where it stood before it was moved to an error queue.
-    pub original_destination: Option<String>,
-    /// Why it was moved there.
-    pub reason: Option<Reason>,
-    /// How it had failed, if that is why.
-    pub failure: Option<Failure>,
-}
-
-impl QueuedMessage {
-    /// The message that a sender's becomes with its commit at this time.
-    pub(crate) fn of(
-        new: NewMessage,
-        id: MessageId,
-        origin: String,
-        now_ms: i64,
-        lasting: bool,
-    ) -> Self {
-        let delayed = new.delay.map(|delay| now_ms.saturating_add(delay));
-        Self {
-            id,
-            origin,
-            enqueued_at: now_ms,
-            destination: new.destination,
-            destination_text: new.destination_text,
-            headers: new.headers,
-            body: new.body,
-            persistent: new.persistent.unwrap_or(lasting),
-            priority: new.priority,
-            not_before: new.not_before.max(delayed),
-            expires_at: new.expires_at,
-            correlation_id: new.correlation_id,
-            reply_to: new.reply_to,
-            group: new.group,
-            original_destination: None,
-            reason: None,
-            failure: None,
-        }
-    }
-
-    /// What the message costs in memory and in the log, in bytes (about).
-    #[must_use]
-    pub fn size(&self) -> u64 {
-        let texts = [&self.correlation_id, &self.reply_to, &self.group];
-        size_of_parts(&self.destination_text, texts, &self.headers, &self.body)
-    }
-
-    /// Whether its sender says that it is the last one of its message group (`JMSXGroupSeq:-1`).
-    pub(crate) fn closes_its_group(&self) -> bool {
-        let mut headers = self.headers.iter();
-        headers.any(|(name, value)| name == "JMSXGroupSeq" && value == "-1")
-    }
-
-    /// Whether it may no longer be delivered.
-    #[must_use]
-    pub fn is_expired(&self, now_ms: i64) -> bool {
-        self.expires_at.is_some_and(|at| at <= now_ms)
-    }
-}
-
 /// Added to every message's size for its fixed parts and its place in the index.
-const FIXED_SIZE: usize = 256;
+const FIXED_SIZE: usize = 192;
+/// The same before it is packed: more than packing adds for what is there.
+const LOOSE_SIZE: usize = FIXED_SIZE + 64;
 /// Added for every header, which costs memory even if it says nothing.
 const HEADER_SIZE: usize = 64;
 
@@ -333,12 +263,34 @@ fn size_of_parts(
         .iter()
         .map(|(name, value)| HEADER_SIZE + name.len() + value.len())
         .sum();
-    (FIXED_SIZE + destination.len() + texts + headers + body.len()) as u64
+    (LOOSE_SIZE + destination.len() + texts + headers + body.len()) as u64
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn packed(message: &NewMessage) -> QueuedMessage {
+        let id = MessageId { boot: 1, seq: 1 };
+        Parts::of(message, id, "", 1_000, true).pack(&mut Addresses::default())
+    }
+
+    #[test]
+    fn a_packed_message_takes_little_beside_what_it_says() {
+        assert!(size_of::<QueuedMessage>() <= 80);
+        let plain = NewMessage::new(Destination::queue("q"), Bytes::from_static(b"body"));
+        let packed = packed(&plain);
+        assert_eq!(packed.body(), "body");
+        assert_eq!(
+            packed.size(),
+            (FIXED_SIZE + "/queue/q".len() + "body".len()) as u64
+        );
+        let moved = packed.changed(|parts| parts.reason = Some(Reason::Admin));
+        assert_eq!(
+            (moved.reason(), moved.body()),
+            (Some(Reason::Admin), packed.body())
+        );
+    }
 
     #[test]
     fn everything_a_sender_can_make_long_counts() {
@@ -353,6 +305,12 @@ mod tests {
         messages[5].headers = vec![("a".to_owned(), String::new()); 1_000];
         for message in messages {
             assert!(message.size() > plain.size() + 59_000, "{message:?}");
+            let packed = packed(&message);
+            assert!(
+                packed.size() <= message.size(),
+                "so that what was checked has room"
+            );
+            assert!(packed.size() > message.size() / 8, "{message:?}");
         }
     }
 }

@@ -275,8 +275,8 @@ impl Queue {
         let index = self.by_correlation.get_or_insert_with(|| {
             let mut index = super::queue::Correlations::new();
             for (id, held) in self.messages.iter() {
-                if let Some(correlation) = &held.message.correlation_id {
-                    index.entry(correlation.clone()).or_default().insert(id);
+                if let Some(correlation) = held.message.correlation_id() {
+                    index.entry(correlation.to_owned()).or_default().insert(id);
                 }
             }
             index

@@ -110,7 +110,7 @@ impl Held {
     /// When it can be handed out, if that is not now.
     pub(crate) fn waits_until(&self, now: i64) -> Option<i64> {
         self.message
-            .not_before
+            .not_before()
             .max(self.retry_at)
             .filter(|at| *at > now)
     }
@@ -227,9 +227,9 @@ impl Queue {
             self.inserted.insert(key, id);
         }
         if let (Some(index), Some(correlation)) =
-            (&mut self.by_correlation, &held.message.correlation_id)
+            (&mut self.by_correlation, held.message.correlation_id())
         {
-            index.entry(correlation.clone()).or_default().insert(id);
+            index.entry(correlation.to_owned()).or_default().insert(id);
         }
         self.messages.insert(id, held);
     }
@@ -243,7 +243,7 @@ impl Queue {
         }
         self.inserted.remove(&key);
         if let (Some(index), Some(correlation)) =
-            (&mut self.by_correlation, &held.message.correlation_id)
+            (&mut self.by_correlation, held.message.correlation_id())
             && let Some(ids) = index.get_mut(correlation)
         {
             ids.remove(&id);
@@ -308,7 +308,7 @@ impl Queue {
 
     /// The lane that a message belongs to. Without a message group it belongs to none where groups make the lanes.
     fn lane_of(&mut self, message: &QueuedMessage) -> Option<LaneId> {
-        let key = message.group.as_deref();
+        let key = message.group();
         match self.attributes.lanes {
             Lanes::None => None,
             Lanes::Single => Some(LaneId::nth(0)),
@@ -329,8 +329,8 @@ impl Queue {
         let members = lanes.waiting(lane).filter_map(|id| {
             let other = self.messages.get(&id)?;
             let key = self.key(other);
-            let follows = key > first && other.message.group == held.message.group;
-            (follows && other.message.group.is_some()).then_some((key, id))
+            let follows = key > first && other.message.group() == held.message.group();
+            (follows && other.message.group().is_some()).then_some((key, id))
         });
         let mut members: Vec<_> = members.collect();
         members.sort_unstable();
@@ -342,7 +342,7 @@ impl Queue {
         let QueueKind::Named { name, .. } = &self.kind else {
             return None;
         };
-        let part = message.destination.name().strip_prefix(name.as_str())?;
+        let part = message.destination().name().strip_prefix(name.as_str())?;
         part_number(part.strip_prefix('.')?, count)
     }
 

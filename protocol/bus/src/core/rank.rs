@@ -31,11 +31,11 @@ impl SortKey {
         for criterion in &order.criteria {
             packed = match criterion {
                 Criterion::Time => {
-                    let time = message.not_before.unwrap_or(message.enqueued_at);
+                    let time = message.not_before().unwrap_or(message.enqueued_at);
                     packed << TIME_BITS | u128::from(pack_time(time))
                 }
                 Criterion::Expiration => {
-                    packed << TIME_BITS | u128::from(message.expires_at.map_or(LATEST, pack_time))
+                    packed << TIME_BITS | u128::from(message.expires_at().map_or(LATEST, pack_time))
                 }
                 Criterion::Priority => {
                     let below_top = MAX_PRIORITY.saturating_sub(message.priority);
@@ -102,16 +102,16 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::core::message::NewMessage;
+    use crate::core::message::{Addresses, NewMessage, Parts};
 
     fn message(seq: u64, priority: u8, time: Option<i64>, expires: Option<i64>) -> QueuedMessage {
-        let new = NewMessage::new(pillarbox_messages::Destination::queue("q"), "".into());
-        QueuedMessage {
+        let new = NewMessage {
             priority,
             not_before: time,
             expires_at: expires,
-            ..QueuedMessage::of(new, MessageId { boot: 1, seq }, String::new(), 1_000, true)
-        }
+            ..NewMessage::new(pillarbox_messages::Destination::queue("q"), "".into())
+        };
+        Parts::of(&new, MessageId { boot: 1, seq }, "", 1_000, true).pack(&mut Addresses::default())
     }
 
     fn order() -> impl Strategy<Value = Order> {
@@ -139,11 +139,11 @@ mod tests {
         for criterion in &order.criteria {
             let compared = match criterion {
                 Criterion::Time => {
-                    let time = |it: &QueuedMessage| it.not_before.unwrap_or(it.enqueued_at);
+                    let time = |it: &QueuedMessage| it.not_before().unwrap_or(it.enqueued_at);
                     time(one).cmp(&time(other))
                 }
                 Criterion::Expiration => {
-                    let expires = |it: &QueuedMessage| (it.expires_at.is_none(), it.expires_at);
+                    let expires = |it: &QueuedMessage| (it.expires_at().is_none(), it.expires_at());
                     expires(one).cmp(&expires(other))
                 }
                 Criterion::Priority => other.priority.cmp(&one.priority),

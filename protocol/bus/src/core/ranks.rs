@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use crate::core::{
         attributes::{Criterion, Order},
-        message::{NewMessage, QueuedMessage},
+        message::{Addresses, NewMessage, Parts},
     };
 
     fn order() -> impl Strategy<Value = Order> {
@@ -132,8 +132,11 @@ mod tests {
             let mut map = BTreeMap::new();
             for (comes, seq, priority, sub) in changes {
                 let id = MessageId { boot: 1 + seq % 2, seq };
-                let new = NewMessage::new(pillarbox_messages::Destination::queue("q"), "".into());
-                let message = QueuedMessage { priority, ..QueuedMessage::of(new, id, String::new(), 1_000, true) };
+                let new = NewMessage {
+                    priority,
+                    ..NewMessage::new(pillarbox_messages::Destination::queue("q"), "".into())
+                };
+                let message = Parts::of(&new, id, "", 1_000, true).pack(&mut Addresses::default());
                 let key = match sub {
                     -2 => SortKey::at_the_top(id),
                     sub => SortKey::of(&message, &order).with_sub(sub.min(0)),

@@ -232,18 +232,17 @@ fn property<'a>(message: &'a QueuedMessage, name: &str) -> Option<Value<'a>> {
     let time = |at: i64| Value::Owned(at.to_string());
     match name {
         "JMSMessageID" => Some(Value::Owned(message.id.to_string())),
-        "JMSCorrelationID" => message.correlation_id.as_deref().map(Value::Text),
-        "JMSReplyTo" => message.reply_to.as_deref().map(Value::Text),
-        "JMSDestination" => Some(Value::Text(&message.destination_text)),
-        "JMSXGroupID" => message.group.as_deref().map(Value::Text),
+        "JMSCorrelationID" => message.correlation_id().map(Value::Text),
+        "JMSReplyTo" => message.reply_to().map(Value::Text),
+        "JMSDestination" => Some(Value::Text(message.destination_text())),
+        "JMSXGroupID" => message.group().map(Value::Text),
         "JMSPriority" => Some(Value::Number(f64::from(message.priority))),
         "JMSTimestamp" => Some(time(message.enqueued_at)),
-        "JMSExpiration" => Some(time(message.expires_at.unwrap_or(0))),
+        "JMSExpiration" => Some(time(message.expires_at().unwrap_or(0))),
         "JMSDeliveryMode" if message.persistent => Some(Value::Text("PERSISTENT")),
         "JMSDeliveryMode" => Some(Value::Text("NON_PERSISTENT")),
         name => {
-            let mut headers = message.headers.iter();
-            let found = headers.find(|(known, _)| known == name);
+            let found = message.headers().find(|(known, _)| *known == name);
             found.map(|(_, value)| Value::Text(value))
         }
     }

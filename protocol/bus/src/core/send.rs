@@ -7,7 +7,8 @@ use pillarbox_messages::DestinationKind;
 use super::{
     Core, Counters,
     message::{
-        Failure, MessageId, NewMessage, QueuedMessage, Reason, check_correlation_id, check_priority,
+        Failure, MessageId, NewMessage, Parts, QueuedMessage, Reason, check_correlation_id,
+        check_priority,
     },
     position::Wanted,
     queue::{Held, QueueKind, State},
@@ -177,19 +178,16 @@ impl Core {
         }
         let lasting = targets.iter().any(|queue| self.is_lasting(*queue));
         let wanted = Wanted::of(&new).filter(|_| !lost_queue);
-        let origin = self.origin(connection);
-        let mut message = QueuedMessage::of(new, id, origin, self.now, lasting);
-        if lost_queue {
-            let original = spelling::to_stomp(&message.destination);
-            to_error_queue(&mut message, Reason::Unroutable, original);
-        }
-        self.place(Arc::new(message), &targets, wanted);
-        sent
-    }
-
-    fn origin(&self, connection: ConnectionId) -> String {
         let session = self.sessions.get(&connection);
-        session.map_or_else(String::new, |session| session.client_id.clone())
+        let origin = session.map_or("", |session| &session.client_id);
+        let mut parts = Parts::of(&new, id, origin, self.now, lasting);
+        let original = spelling::to_stomp(&new.destination);
+        if lost_queue {
+            to_error_queue(&mut parts, Reason::Unroutable, &original);
+        }
+        let message = Arc::new(parts.pack(&mut self.addresses));
+        self.place(message, &targets, wanted);
+        sent
     }
 
     pub(super) fn is_lasting(&self, id: QueueId) -> bool {
@@ -241,7 +239,7 @@ impl Core {
             held.state = State::Scheduled(at);
             self.due.insert((at, place.queue, id));
         }
-        if let Some(at) = message.expires_at {
+        if let Some(at) = message.expires_at() {
             self.expiry.insert((at, place.queue, id));
         }
         if let Some(queue) = self.queues.get_mut(&place.queue) {
@@ -257,7 +255,7 @@ impl Core {
     pub(super) fn remove_message(&mut self, queue_id: QueueId, id: MessageId) -> Option<Held> {
         let held = self.queues.get_mut(&queue_id)?.remove(id)?;
         self.held_messages = self.held_messages.saturating_sub(1);
-        if let Some(at) = held.message.expires_at {
+        if let Some(at) = held.message.expires_at() {
             self.expiry.remove(&(at, queue_id, id));
         }
         if let State::Scheduled(at) = held.state {
@@ -286,10 +284,11 @@ impl Core {
         failure: Option<Failure>,
     ) -> Option<(Arc<QueuedMessage>, QueueId)> {
         let held = self.remove_message(queue, id)?;
-        let mut message = Arc::unwrap_or_clone(held.message);
-        let original = self.original_destination(queue, &message);
-        to_error_queue(&mut message, reason, original);
-        message.failure = failure;
+        let original = self.original_destination(queue, &held.message);
+        let message = held.message.changed(|parts| {
+            to_error_queue(parts, reason, &original);
+            parts.failure = failure;
+        });
         let target = target.and_then(|name| self.directory.queue(name));
         let target = target.unwrap_or_else(|| self.error_queue());
         let place = Place {
@@ -370,7 +369,7 @@ impl Core {
     }
 }
 
-fn to_error_queue(message: &mut QueuedMessage, reason: Reason, original: String) {
+fn to_error_queue<'a>(message: &mut Parts<'a>, reason: Reason, original: &'a str) {
     message.original_destination.get_or_insert(original);
     message.reason = Some(reason);
     message.expires_at = None;

@@ -21,7 +21,7 @@ use pillarbox_messages::Destination;
 use super::{
     Core, Effects, Input, Limits, Wanted,
     backout::PoisonMoved,
-    message::{NewMessage, QueuedMessage},
+    message::{Addresses, NewMessage, QueuedMessage},
 };
 use crate::{
     BusError, ClientTemplates, QueueAttributes, QueueDefinition,
@@ -88,7 +88,8 @@ impl World {
     fn start(&mut self) -> Result<(), BusError> {
         let templates = ClientTemplates::new(|d| d.name().starts_with("client."));
         let mut core = Core::new(self.limits.clone(), templates);
-        let entries = codec::decode(&self.written).expect("what was written");
+        let entries =
+            codec::decode(&self.written, &mut Addresses::default()).expect("what was written");
         entries.into_iter().for_each(|entry| core.replay(entry));
         let destinations = [Destination::queue("work"), Destination::topic("news")];
         let wanted = Wanted {
@@ -283,7 +284,7 @@ impl World {
                 return true;
             }
             assert_eq!(*redelivered, *delivery_count > 1);
-            let body = String::from_utf8(message.body.to_vec()).unwrap();
+            let body = String::from_utf8(message.body().to_vec()).unwrap();
             deliveries.push((body, *delivery, *delivery_count, *backout_count));
             false
         });

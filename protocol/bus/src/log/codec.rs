@@ -4,12 +4,11 @@ mod attributes;
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-use pillarbox_messages::{Destination, DestinationKind};
+use pillarbox_messages::DestinationKind;
 
 use crate::core::{
     attributes::QueueAttributes,
-    message::{Cause, Failure, MAX_PRIORITY, MessageId, QueuedMessage, Reason},
+    message::{Addresses, Cause, Failure, MAX_PRIORITY, MessageId, Parts, Reason},
     rank::SortKey,
     unit::{Definition, Entry, Hand, Place, QueueId},
 };
@@ -70,15 +69,16 @@ pub(crate) fn encode(entry: &Entry, out: &mut Vec<u8>) {
         Entry::Put { message, places } => {
             let positions = places.iter().any(|place| place.position.is_some());
             let hands = places.iter().any(|place| place.hand.is_some());
-            let all = hands || message.failure.is_some();
+            let parts = message.parts();
+            let all = hands || parts.failure.is_some();
             out.push(match (all, positions) {
                 (true, _) => PUT_ALL,
                 (false, true) => PUT_AT,
                 (false, false) => PUT,
             });
-            put_message(out, message);
+            put_message(out, &parts);
             if all {
-                put_failure(out, message.failure);
+                put_failure(out, parts.failure);
             }
             put_length(out, places.len());
             for place in places {
@@ -118,9 +118,12 @@ pub(crate) fn encode(entry: &Entry, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads all entries of a record; `None` if they aren't what [`encode`] writes.
-pub(crate) fn decode(bytes: &[u8]) -> Option<Vec<Entry>> {
-    let mut reader = Reader { rest: bytes };
+/// Reads all entries of a record, whose messages share these addresses; `None` if they aren't what [`encode`] writes.
+pub(crate) fn decode(bytes: &[u8], addresses: &mut Addresses) -> Option<Vec<Entry>> {
+    let mut reader = Reader {
+        rest: bytes,
+        addresses,
+    };
     let mut entries = Vec::new();
     while !reader.rest.is_empty() {
         entries.push(reader.entry()?);
@@ -225,24 +228,25 @@ fn put_definition(out: &mut Vec<u8>, definition: &Definition) {
     }
 }
 
-fn put_message(out: &mut Vec<u8>, message: &QueuedMessage) {
+fn put_message(out: &mut Vec<u8>, message: &Parts<'_>) {
+    let (kind, name) = message.destination;
     put_id(out, message.id);
-    out.push(match message.destination.kind() {
+    out.push(match kind {
         DestinationKind::Topic => TOPIC,
         DestinationKind::Queue => QUEUE,
         DestinationKind::TemporaryQueue => TEMPORARY,
     });
-    put_bytes(out, message.destination.name().as_bytes());
+    put_bytes(out, name.as_bytes());
     put_bytes(out, message.destination_text.as_bytes());
     put_bytes(out, message.origin.as_bytes());
     out.extend_from_slice(&message.enqueued_at.to_le_bytes());
     out.push(message.priority);
     put_time(out, message.not_before);
     put_time(out, message.expires_at);
-    put_text(out, message.correlation_id.as_deref());
-    put_text(out, message.reply_to.as_deref());
-    put_text(out, message.group.as_deref());
-    put_text(out, message.original_destination.as_deref());
+    put_text(out, message.correlation_id);
+    put_text(out, message.reply_to);
+    put_text(out, message.group);
+    put_text(out, message.original_destination);
     let reason = REASONS
         .into_iter()
         .find(|(_, reason)| Some(*reason) == message.reason);
@@ -252,11 +256,12 @@ fn put_message(out: &mut Vec<u8>, message: &QueuedMessage) {
         put_bytes(out, name.as_bytes());
         put_bytes(out, value.as_bytes());
     }
-    put_bytes(out, &message.body);
+    put_bytes(out, message.body);
 }
 
 struct Reader<'a> {
     rest: &'a [u8],
+    addresses: &'a mut Addresses,
 }
 
 impl<'a> Reader<'a> {
@@ -270,22 +275,9 @@ impl<'a> Reader<'a> {
             REMOVE => Entry::Remove {
                 queue: self.queue()?,
             },
-            PUT => Entry::Put {
-                message: Arc::new(self.message()?),
-                places: self.list(Self::place)?,
-            },
-            PUT_AT => Entry::Put {
-                message: Arc::new(self.message()?),
-                places: self.list(Self::place_at)?,
-            },
-            PUT_ALL => {
-                let mut message = self.message()?;
-                message.failure = self.failure()?;
-                Entry::Put {
-                    message: Arc::new(message),
-                    places: self.list(Self::place_all)?,
-                }
-            }
+            PUT => self.put(|_| Some(None), Self::place)?,
+            PUT_AT => self.put(|_| Some(None), Self::place_at)?,
+            PUT_ALL => self.put(Self::failure, Self::place_all)?,
             COUNT_ALL => Entry::Count {
                 id: self.id()?,
                 place: self.place_all()?,
@@ -304,6 +296,18 @@ impl<'a> Reader<'a> {
             },
             _ => return None,
         })
+    }
+
+    fn put(
+        &mut self,
+        failure: impl Fn(&mut Self) -> Option<Option<Failure>>,
+        place: impl Fn(&mut Self) -> Option<Place>,
+    ) -> Option<Entry> {
+        let mut message = self.message()?;
+        message.failure = failure(self)?;
+        let places = self.list(place)?;
+        let message = Arc::new(message.pack(self.addresses));
+        Some(Entry::Put { message, places })
     }
 
     fn take(&mut self, length: usize) -> Option<&'a [u8]> {
@@ -333,8 +337,12 @@ impl<'a> Reader<'a> {
         self.take(length)
     }
 
+    fn text(&mut self) -> Option<&'a str> {
+        str::from_utf8(self.bytes()?).ok()
+    }
+
     fn string(&mut self) -> Option<String> {
-        String::from_utf8(self.bytes()?.to_vec()).ok()
+        self.text().map(str::to_owned)
     }
 
     fn option<T>(&mut self, read: impl Fn(&mut Self) -> Option<T>) -> Option<Option<T>> {
@@ -428,7 +436,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn message(&mut self) -> Option<QueuedMessage> {
+    fn message(&mut self) -> Option<Parts<'a>> {
         let id = self.id()?;
         let kind = match self.u8()? {
             TOPIC => DestinationKind::Topic,
@@ -436,23 +444,23 @@ impl<'a> Reader<'a> {
             TEMPORARY => DestinationKind::TemporaryQueue,
             _ => return None,
         };
-        Some(QueuedMessage {
+        Some(Parts {
             id,
-            destination: Destination::new(kind, &self.string()?),
-            destination_text: self.string()?,
-            origin: self.string()?,
+            destination: (kind, self.text()?),
+            destination_text: self.text()?,
+            origin: self.text()?,
             enqueued_at: self.i64()?,
             priority: self.u8().filter(|priority| *priority <= MAX_PRIORITY)?,
             not_before: self.option(Self::i64)?,
             expires_at: self.option(Self::i64)?,
-            correlation_id: self.option(Self::string)?,
-            reply_to: self.option(Self::string)?,
-            group: self.option(Self::string)?,
-            original_destination: self.option(Self::string)?,
+            correlation_id: self.option(Self::text)?,
+            reply_to: self.option(Self::text)?,
+            group: self.option(Self::text)?,
+            original_destination: self.option(Self::text)?,
             reason: self.reason()?,
             failure: None,
-            headers: self.list(|reader| Some((reader.string()?, reader.string()?)))?,
-            body: Bytes::copy_from_slice(self.bytes()?),
+            headers: self.list(|reader| Some((reader.text()?, reader.text()?)))?,
+            body: self.bytes()?,
             // Volatile messages never enter the log.
             persistent: true,
         })
@@ -474,6 +482,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::core::message::QueuedMessage;
 
     fn text() -> impl Strategy<Value = String> {
         "\\PC{0,12}"
@@ -522,27 +531,33 @@ mod tests {
             proptest::collection::vec((text(), text()), 0..4),
             proptest::collection::vec(any::<u8>(), 0..64),
         );
-        (fixed, times, texts, content).prop_map(|(fixed, times, texts, content)| QueuedMessage {
-            id: fixed.0,
-            origin: texts.0.clone(),
-            enqueued_at: fixed.1,
-            destination: Destination::queue(&texts.1),
-            destination_text: texts.1,
-            headers: content.0,
-            body: content.1.into(),
-            persistent: true,
-            priority: fixed.2,
-            not_before: times.0,
-            expires_at: times.1,
-            correlation_id: texts.2.clone(),
-            reply_to: texts.3.clone(),
-            group: texts.2,
-            original_destination: texts.3,
-            reason: REASONS.get(fixed.3).map(|(_, reason)| *reason),
-            failure: times.2.map(|(failed_at, cause)| Failure {
-                failed_at,
-                cause: CAUSES[cause].1,
-            }),
+        (fixed, times, texts, content).prop_map(|(fixed, times, texts, content)| {
+            let headers = content.0.iter();
+            let parts = Parts {
+                id: fixed.0,
+                origin: &texts.0,
+                enqueued_at: fixed.1,
+                destination: (DestinationKind::Queue, &texts.1),
+                destination_text: &texts.1,
+                headers: headers.map(|(name, value)| (&**name, &**value)).collect(),
+                body: &content.1,
+                persistent: true,
+                priority: fixed.2,
+                not_before: times.0,
+                expires_at: times.1,
+                correlation_id: texts.2.as_deref(),
+                reply_to: texts.3.as_deref(),
+                group: texts.2.as_deref(),
+                original_destination: texts.3.as_deref(),
+                reason: REASONS.get(fixed.3).map(|(_, reason)| *reason),
+                failure: times.2.map(|(failed_at, cause)| Failure {
+                    failed_at,
+                    cause: CAUSES[cause].1,
+                }),
+            };
+            let message = parts.pack(&mut Addresses::default());
+            assert_eq!(message.parts(), parts, "packing changes nothing");
+            message
         })
     }
 
@@ -593,12 +608,12 @@ mod tests {
         fn what_is_written_is_read(entries in proptest::collection::vec(entry(), 0..6)) {
             let mut bytes = Vec::new();
             entries.iter().for_each(|entry| encode(entry, &mut bytes));
-            prop_assert_eq!(decode(&bytes), Some(entries));
+            prop_assert_eq!(decode(&bytes, &mut Addresses::default()), Some(entries));
         }
 
         #[test]
         fn arbitrary_bytes_do_no_harm(bytes in proptest::collection::vec(any::<u8>(), 0..256)) {
-            let _ = decode(&bytes);
+            let _ = decode(&bytes, &mut Addresses::default());
         }
     }
 }

@@ -24,8 +24,9 @@ pub(super) struct Index {
 /// The segment that a message's place was last written to in full, with its share of the record's length.
 #[derive(Clone, Copy, Debug)]
 struct Home {
-    segment: u64,
-    bytes: u64,
+    /// As there are 2^32 segments of 64 MiB in more than any disk has.
+    segment: u32,
+    bytes: u32,
 }
 
 #[derive(Debug, Default)]
@@ -34,6 +35,15 @@ struct Segment {
     /// How many places live in it, and their bytes.
     live: usize,
     live_bytes: u64,
+}
+
+impl Home {
+    fn new(segment: u64, bytes: u64) -> Self {
+        Self {
+            segment: u32::try_from(segment).unwrap_or(u32::MAX),
+            bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
+        }
+    }
 }
 
 impl Index {
@@ -61,11 +71,7 @@ impl Index {
             Entry::Put { message, places } => {
                 let share = message.size().min(length) / (places.len().max(1) as u64);
                 for place in places {
-                    let home = Home {
-                        segment,
-                        bytes: share,
-                    };
-                    self.settle(message.id, place.queue, home);
+                    self.settle(message.id, place.queue, Home::new(segment, share));
                 }
             }
             Entry::Ack { queue, ids } => {
@@ -119,7 +125,9 @@ impl Index {
     pub(super) fn living(&self, segment: u64) -> Vec<(MessageId, QueueId)> {
         let homes = self.homes.iter();
         let places = homes.flat_map(|(queue, homes)| {
-            let here = homes.iter().filter(|(_, home)| home.segment == segment);
+            let here = homes
+                .iter()
+                .filter(|(_, home)| u64::from(home.segment) == segment);
             here.map(|(id, _)| (id, *queue))
         });
         let mut places: Vec<_> = places.collect();
@@ -129,9 +137,9 @@ impl Index {
 
     fn settle(&mut self, id: MessageId, queue: QueueId, home: Home) {
         self.forget(id, queue);
-        if let Some(segment) = self.segment(home.segment) {
+        if let Some(segment) = self.segment(home.segment.into()) {
             segment.live += 1;
-            segment.live_bytes = segment.live_bytes.saturating_add(home.bytes);
+            segment.live_bytes = segment.live_bytes.saturating_add(home.bytes.into());
             self.homes.entry(queue).or_default().insert(id, home);
         }
     }
@@ -146,9 +154,9 @@ impl Index {
         if homes.is_empty() {
             self.homes.remove(&queue);
         }
-        if let Some(segment) = self.segment(home.segment) {
+        if let Some(segment) = self.segment(home.segment.into()) {
             segment.live = segment.live.saturating_sub(1);
-            segment.live_bytes = segment.live_bytes.saturating_sub(home.bytes);
+            segment.live_bytes = segment.live_bytes.saturating_sub(home.bytes.into());
         }
     }
 

@@ -8,7 +8,7 @@ use super::{
     record::{proves_damage, read_record},
     storage::{LogFile, Storage},
 };
-use crate::core::unit::Entry;
+use crate::core::{message::Addresses, unit::Entry};
 
 /// Where writing goes on.
 pub(super) struct End<F> {
@@ -22,7 +22,14 @@ pub(super) struct End<F> {
 }
 
 /// Takes an entry with its segment and its record's length.
-pub(super) type Sink<'a> = &'a mut dyn FnMut(u64, u64, Entry);
+pub(super) type Take<'a> = &'a mut dyn FnMut(u64, u64, Entry);
+
+/// What is done with entries.
+struct Sink<'a> {
+    /// What messages share.
+    addresses: &'a mut Addresses,
+    take: Take<'a>,
+}
 
 const SUFFIX: &str = ".log";
 
@@ -35,15 +42,20 @@ pub(super) fn segment_name(number: u64) -> String {
 pub(super) fn recover<S: Storage>(
     storage: &S,
     options: LogOptions,
-    sink: Sink<'_>,
+    take: Take<'_>,
 ) -> Result<Option<End<S::File>>, LogError> {
     let numbers = segment_numbers(storage)?;
     let mut end: Option<End<S::File>> = None;
+    let mut addresses = Addresses::default();
     for (position, number) in numbers.iter().enumerate() {
         let is_last = position + 1 == numbers.len();
         let previous = end.take();
+        let mut sink = Sink {
+            addresses: &mut addresses,
+            take,
+        };
         end = Some(read_segment(
-            storage, options, *number, previous, is_last, sink,
+            storage, options, *number, previous, is_last, &mut sink,
         )?);
     }
     Ok(end)
@@ -106,7 +118,7 @@ fn read_segment<S: Storage>(
     number: u64,
     previous: Option<End<S::File>>,
     is_last: bool,
-    sink: Sink<'_>,
+    sink: &mut Sink<'_>,
 ) -> Result<End<S::File>, LogError> {
     let name = segment_name(number);
     let file = storage.open(&name);
@@ -123,9 +135,9 @@ fn read_segment<S: Storage>(
     }
     let (mut last, mut chain) = (header.first_record.saturating_sub(1), header.chain);
     let mut offset = SEGMENT_HEADER;
-    while let Some((record, entries)) = reader.record(offset, last, chain)? {
+    while let Some((record, entries)) = reader.record(offset, (last, chain), sink.addresses)? {
         for entry in entries {
-            sink(number, record.length as u64, entry);
+            (sink.take)(number, record.length as u64, entry);
         }
         (last, chain) = (record.number, record.crc);
         offset += record.length;
@@ -208,8 +220,8 @@ impl SegmentReader<'_> {
     fn record(
         &self,
         offset: usize,
-        last: u64,
-        chain: u32,
+        (last, chain): (u64, u32),
+        addresses: &mut Addresses,
     ) -> Result<Option<(Record, Vec<Entry>)>, LogError> {
         let rest = self.bytes.get(offset..).unwrap_or_default();
         let record = read_record(rest);
@@ -218,7 +230,7 @@ impl SegmentReader<'_> {
             return Ok(None);
         };
         let payload = rest.get(RECORD_HEADER..record.length).unwrap_or_default();
-        match codec::decode(payload) {
+        match codec::decode(payload, addresses) {
             Some(entries) => Ok(Some((record, entries))),
             None => Err(self.corrupt(offset, "a record of unknown content".to_owned())),
         }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use pillarbox_messages::Destination;
 
 use super::{
@@ -12,7 +11,7 @@ use super::{
 };
 use crate::core::{
     attributes::QueueAttributes,
-    message::{MessageId, QueuedMessage},
+    message::{Addresses, MessageId, NewMessage, Parts},
     unit::{Definition, Entry, Place, QueueId, Unit},
 };
 
@@ -33,25 +32,8 @@ fn id(seq: u64) -> MessageId {
 }
 
 fn put(seq: u64, length: usize) -> Entry {
-    let message = QueuedMessage {
-        id: id(seq),
-        origin: String::new(),
-        enqueued_at: 0,
-        destination: Destination::queue("q"),
-        destination_text: "/queue/q".to_owned(),
-        headers: Vec::new(),
-        body: Bytes::from(vec![b'x'; length]),
-        persistent: true,
-        priority: 4,
-        not_before: None,
-        expires_at: None,
-        correlation_id: None,
-        reply_to: None,
-        group: None,
-        original_destination: None,
-        reason: None,
-        failure: None,
-    };
+    let new = NewMessage::new(Destination::queue("q"), vec![b'x'; length].into());
+    let message = Parts::of(&new, id(seq), "", 0, true).pack(&mut Addresses::default());
     Entry::Put {
         message: Arc::new(message),
         places: vec![Place::fresh(QUEUE)],

@@ -1,9 +1,14 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::core::message::{MessageId, NewMessage};
+use crate::core::message::{Addresses, MessageId, NewMessage, Parts};
 
 fn message() -> QueuedMessage {
+    with(&[])
+}
+
+/// The message with these headers besides.
+fn with(more: &[(&str, &str)]) -> QueuedMessage {
     let headers = [
         ("color", "blue"),
         ("count", "12"),
@@ -11,15 +16,16 @@ fn message() -> QueuedMessage {
         ("org.bitrepository.messages.type", "PutFileRequest"),
         ("quote", "it's 100%"),
     ];
-    let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let headers = headers.iter().chain(more);
+    let headers = headers.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     let new = NewMessage {
-        headers: headers.to_vec(),
+        headers: headers.collect(),
         correlation_id: Some("c-1".to_owned()),
         priority: 7,
         ..NewMessage::new(pillarbox_messages::Destination::queue("q"), "".into())
     };
     let id = MessageId { boot: 3, seq: 9 };
-    QueuedMessage::of(new, id, String::new(), 1_000, true)
+    Parts::of(&new, id, "", 1_000, true).pack(&mut Addresses::default())
 }
 
 #[test]
@@ -170,8 +176,7 @@ proptest! {
             }
         }
         let selector: Selector = format!("x LIKE '{pattern}'").parse().unwrap();
-        let mut message = message();
-        message.headers.push(("x".to_owned(), text.clone()));
+        let message = with(&[("x", &text)]);
         prop_assert_eq!(selector.selects(&message), like(text.as_bytes(), pattern.as_bytes()));
     }
 }

@@ -54,7 +54,7 @@ fn standing(world: &World, name: &str) -> Vec<String> {
     let queue = &world.core.queues[&id];
     let mut held: Vec<_> = queue.messages.values().collect();
     held.sort_by_key(|held| queue.key(held));
-    let bodies = held.iter().map(|held| held.message.body.to_vec());
+    let bodies = held.iter().map(|held| held.message.body().to_vec());
     bodies
         .map(|body| String::from_utf8(body).unwrap())
         .collect()
@@ -66,7 +66,7 @@ fn id_of(world: &World, body: &str) -> MessageId {
         .queues
         .values()
         .flat_map(|it| it.messages.values());
-    let mut held = held.filter(|held| held.message.body == body.as_bytes());
+    let mut held = held.filter(|held| held.message.body() == body.as_bytes());
     held.next().expect("no such message").message.id
 }
 
@@ -139,11 +139,11 @@ fn b29_at_the_limit_a_message_is_in_the_backout_queue_in_the_same_unit() {
     });
     let (moved, backouts) = told.unwrap();
     assert_eq!((moved.id, backouts), (id, 3));
-    assert_eq!(moved.correlation_id.as_deref(), Some("c"));
-    assert_eq!(moved.headers, [("x".to_owned(), "1".to_owned())]);
-    assert_eq!(moved.original_destination.as_deref(), Some("/queue/work"));
-    assert_eq!(moved.reason.unwrap().as_str(), "backout");
-    let failure = moved.failure.unwrap();
+    assert_eq!(moved.correlation_id(), Some("c"));
+    assert!(moved.headers().eq([("x", "1")]));
+    assert_eq!(moved.original_destination(), Some("/queue/work"));
+    assert_eq!(moved.reason().unwrap().as_str(), "backout");
+    let failure = moved.failure().unwrap();
     assert_eq!(
         (failure.failed_at, failure.cause),
         (120_000, Cause::Refused)
@@ -226,7 +226,9 @@ fn e05_a_parked_lane_goes_aside_as_a_whole_and_no_other() {
         assert_eq!(standing(&world, "aside"), ["a1", "a2", "a3"], "{lanes:?}");
         let id = world.core.directory.queue("aside").unwrap();
         let causes = world.core.queues[&id].messages.values();
-        let causes: Vec<_> = causes.map(|it| it.message.failure.unwrap().cause).collect();
+        let causes: Vec<_> = causes
+            .map(|it| it.message.failure().unwrap().cause)
+            .collect();
         assert_eq!(causes, [Cause::Refused, Cause::Parked, Cause::Parked]);
         assert_eq!(world.core.counters().acknowledged, 2, "b1 and b2");
         // All of it comes back in its order.
@@ -508,10 +510,10 @@ fn messages_go_back_to_where_they_stood_as_if_nothing_had_happened() {
     let queue_id = world.core.directory.queue("work").unwrap();
     let held = &world.core.queues[&queue_id].messages.get(&id).unwrap();
     assert_eq!(
-        (&held.message.reason, &held.message.original_destination),
+        (&held.message.reason(), &held.message.original_destination()),
         (&None, &None)
     );
-    assert_eq!(held.message.failure, None);
+    assert_eq!(held.message.failure(), None);
     let nothing = retry(&mut world, Destination::queue("none"), &[id]).unwrap_err();
     assert_eq!(nothing.name(), "NO-QUEUE");
 }

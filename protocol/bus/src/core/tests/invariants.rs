@@ -38,7 +38,7 @@ pub(crate) fn check(core: &Core) {
                     assert_eq!((flight.queue, flight.message), (*queue_id, id));
                 }
             }
-            if let Some(at) = held.message.expires_at
+            if let Some(at) = held.message.expires_at()
                 && !matches!(held.state, State::InFlight(_))
             {
                 expiry.insert((at, *queue_id, id));
@@ -166,7 +166,7 @@ fn check_choosy(queue: &Queue) {
     let named = queue
         .messages
         .values()
-        .filter(|it| it.message.correlation_id.is_some());
+        .filter(|it| it.message.correlation_id().is_some());
     assert_eq!(
         index.values().map(BTreeSet::len).sum::<usize>(),
         named.count()

@@ -142,7 +142,7 @@ fn of_many_slow_subscribers_the_slowest_goes_when_all_together_hold_too_much() {
     for (name, messages) in [("client.1", 2), ("client.2", 4), ("client.3", 3)] {
         let to = Destination::topic(name);
         for _ in 0..messages {
-            let body = "x".repeat(900);
+            let body = "x".repeat(950);
             world.send(sender, message(to.clone(), &body)).unwrap();
         }
     }

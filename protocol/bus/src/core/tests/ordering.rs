@@ -144,7 +144,9 @@ fn the_order_can_change_only_while_the_queue_is_empty() {
 fn before(world: &mut World, body: &str, anchor: &str) -> Result<bool, BusError> {
     let queues = world.core.queues.values();
     let held: Vec<_> = queues.flat_map(|it| it.messages.values()).collect();
-    let anchor = held.iter().find(|it| it.message.body == anchor.as_bytes());
+    let anchor = held
+        .iter()
+        .find(|it| it.message.body() == anchor.as_bytes());
     let anchor = anchor.map(|it| it.message.id);
     assert!(anchor.is_some(), "no such message");
     let sent = NewMessage {
@@ -437,12 +439,9 @@ fn what_is_too_old_goes_where_its_queue_wants_it() {
     world.subscribe(a, 1, Destination::queue("old"), 1).unwrap();
     let moved = world.delivered_messages();
     assert_eq!(moved.len(), 1);
-    assert_eq!(moved[0].reason.map(|it| it.as_str()), Some("expired"));
-    assert_eq!(
-        moved[0].original_destination.as_deref(),
-        Some("/queue/work")
-    );
-    assert_eq!(moved[0].expires_at, None, "and stays there");
+    assert_eq!(moved[0].reason().map(|it| it.as_str()), Some("expired"));
+    assert_eq!(moved[0].original_destination(), Some("/queue/work"));
+    assert_eq!(moved[0].expires_at(), None, "and stays there");
 }
 
 #[test]
@@ -483,7 +482,7 @@ fn e09_a_message_that_expires_while_it_waits_for_its_retry_has_expired() {
         .subscribe(a, 2, Destination::queue("old"), 10)
         .unwrap();
     let moved = world.delivered_messages();
-    assert_eq!(moved[0].reason.map(|it| it.as_str()), Some("expired"));
+    assert_eq!(moved[0].reason().map(|it| it.as_str()), Some("expired"));
 }
 
 #[test]

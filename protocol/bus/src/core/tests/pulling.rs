@@ -50,7 +50,10 @@ fn answer(world: &mut World, number: u64) -> Got {
     match at.map(|at| world.told.remove(at).1) {
         Some(Event::Deliver {
             delivery, message, ..
-        }) => Got::Message(String::from_utf8(message.body.to_vec()).unwrap(), delivery),
+        }) => Got::Message(
+            String::from_utf8(message.body().to_vec()).unwrap(),
+            delivery,
+        ),
         Some(Event::NoMessage { in_use: false, .. }) => Got::Nothing,
         Some(Event::NoMessage { in_use: true, .. }) => Got::InUse,
         _ => Got::Waits,
@@ -114,7 +117,7 @@ fn browse(
         unreachable!()
     };
     let bodies = messages.iter().map(|seen| {
-        let body = String::from_utf8(seen.message.body.to_vec()).unwrap();
+        let body = String::from_utf8(seen.message.body().to_vec()).unwrap();
         match (seen.in_hand, seen.waits_until) {
             (true, _) => format!("{body}!"),
             (false, Some(_)) => format!("{body}?"),

@@ -215,8 +215,8 @@ fn rejected_messages_go_to_the_error_queue_with_their_history() {
         _ => None,
     });
     let moved = moved.unwrap();
-    assert_eq!(moved.original_destination.as_deref(), Some("/queue/work"));
-    assert_eq!(moved.reason.unwrap().as_str(), "rejected");
+    assert_eq!(moved.original_destination(), Some("/queue/work"));
+    assert_eq!(moved.reason().unwrap().as_str(), "rejected");
     assert_eq!(world.core.held_messages(), 1);
 }
 
@@ -312,7 +312,7 @@ fn messages_written_again_are_the_same_as_before() {
                     .iter()
                     .map(|p| (p.delivery_count, p.backout_count, p.retry_at));
                 (
-                    String::from_utf8(message.body.to_vec()).unwrap(),
+                    String::from_utf8(message.body().to_vec()).unwrap(),
                     places.collect::<Vec<_>>(),
                 )
             }

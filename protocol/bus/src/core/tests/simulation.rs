@@ -355,19 +355,19 @@ impl Simulation {
                 delivery,
             });
         }
-        let marker = String::from_utf8(message.body.to_vec())
+        let marker = String::from_utf8(message.body().to_vec())
             .unwrap()
             .parse()
             .unwrap();
         let place = self.subscriptions.get(&(connection, subscription)).copied();
-        let came_from = message.original_destination.as_deref();
+        let came_from = message.original_destination();
         let place = came_from
             .map_or(place, place_of)
             .filter(|_| message.persistent);
         let jumped = self.jumped.contains(&marker) || came_from.is_some();
         let jumped = jumped || self.picky.contains(&(connection, subscription));
-        let in_turn = delivery_count == 1 && message.not_before.is_none() && !jumped;
-        let group = message.group.clone();
+        let in_turn = delivery_count == 1 && message.not_before().is_none() && !jumped;
+        let group = message.group().map(str::to_owned);
         let group = group.filter(|_| place == Some("work") && came_from.is_none());
         if group.is_some() {
             let together = self.hands.iter().filter(|it| !it.staged && !it.stale);
@@ -375,7 +375,7 @@ impl Simulation {
             assert!(together.next().is_none(), "two of lane {group:?} in hand");
         }
         assert!(
-            message.not_before.is_none_or(|at| at <= self.now),
+            message.not_before().is_none_or(|at| at <= self.now),
             "{marker} came too early"
         );
         if let Some(place) = place.filter(|_| in_turn) {

@@ -455,8 +455,9 @@ fn answered_with(others: Vec<NewMessage>) -> (u64, u64, u64) {
         let found = effects.events.iter().find(|posted| wanted(&posted.event));
         found.unwrap().after
     };
-    let delivered =
-        after(&|event| matches!(event, Event::Deliver { message, .. } if message.body == "answer"));
+    let delivered = after(
+        &|event| matches!(event, Event::Deliver { message, .. } if message.body() == "answer"),
+    );
     let confirmed = after(&|event| matches!(event, Event::Done { token: 99, .. }));
     (delivered, confirmed, effects.unit.unwrap().number)
 }

@@ -173,14 +173,19 @@ fn incoming(
     redelivered: bool,
     (delivery_count, backout_count): (u32, u32),
 ) -> Incoming {
-    let mut properties = properties(message.headers.clone());
-    if let Some(original) = &message.original_destination {
-        properties.push(("original-destination".to_owned(), original.clone()));
+    let mut properties = properties(
+        message
+            .headers()
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect(),
+    );
+    if let Some(original) = message.original_destination() {
+        properties.push(("original-destination".to_owned(), original.to_owned()));
     }
-    if let Some(reason) = message.reason {
+    if let Some(reason) = message.reason() {
         properties.push(("q-reason".to_owned(), reason.as_str().to_owned()));
     }
-    if let Some(failure) = message.failure {
+    if let Some(failure) = message.failure() {
         let at = failure.failed_at.to_string();
         properties.push(("q-failed-at".to_owned(), at));
         let cause = failure.cause.as_str().to_owned();
@@ -188,12 +193,12 @@ fn incoming(
     }
     Incoming {
         message_id: message.id.to_string(),
-        destination: message.destination.clone(),
+        destination: message.destination().clone(),
         properties,
-        body: message.body.clone(),
+        body: message.body(),
         left_out: None,
-        correlation_id: message.correlation_id.clone(),
-        reply_to: message.reply_to.clone(),
+        correlation_id: message.correlation_id().map(str::to_owned),
+        reply_to: message.reply_to().map(str::to_owned),
         persistent: message.persistent,
         redelivered,
         delivery_count,

@@ -81,6 +81,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<QueueAttributes> {
         let number = reader.u8()?;
         let mut value = Reader {
             rest: reader.bytes()?,
+            addresses: reader.addresses,
         };
         read_one(&mut attributes, number, &mut value)?;
         if !value.rest.is_empty() {

@@ -27,6 +27,7 @@ pub(super) struct Delivered<'a> {
 
 /// Writes a MESSAGE frame: the bus's headers, then the sender's in its order.
 pub(super) fn write(out: &mut BytesMut, message: &QueuedMessage, delivered: Delivered<'_>) {
+    let message = message.parts();
     let mut frame = FrameWriter::new(out, StompCommand::Message);
     frame.header("subscription", delivered.subscription);
     if let Some(ack) = delivered.ack {
@@ -39,7 +40,7 @@ pub(super) fn write(out: &mut BytesMut, message: &QueuedMessage, delivered: Deli
         .plain("q-delivery-count", delivered.delivery_count)
         .plain("q-backout-count", delivered.backout_count)
         .plain("message-id", message.id)
-        .header("destination", &message.destination_text)
+        .header("destination", message.destination_text)
         .plain("priority", message.priority);
     if message.persistent {
         frame.plain("persistent", true);
@@ -48,10 +49,10 @@ pub(super) fn write(out: &mut BytesMut, message: &QueuedMessage, delivered: Deli
         frame.plain("expires", at);
     }
     for (name, value) in [
-        ("correlation-id", &message.correlation_id),
-        ("reply-to", &message.reply_to),
-        ("JMSXGroupID", &message.group),
-        ("original-destination", &message.original_destination),
+        ("correlation-id", message.correlation_id),
+        ("reply-to", message.reply_to),
+        ("JMSXGroupID", message.group),
+        ("original-destination", message.original_destination),
     ] {
         if let Some(value) = value {
             frame.header(name, value);
@@ -68,13 +69,13 @@ pub(super) fn write(out: &mut BytesMut, message: &QueuedMessage, delivered: Deli
             .plain("q-failed-at", failure.failed_at)
             .plain("q-failure-cause", failure.cause.as_str());
     }
-    if !message.headers.iter().any(|(name, _)| name == "timestamp") {
+    if !message.headers.iter().any(|(name, _)| *name == "timestamp") {
         frame.plain("timestamp", message.enqueued_at);
     }
     for (name, value) in &message.headers {
         frame.header(name, value);
     }
-    frame.finish(&message.body);
+    frame.finish(message.body);
 }
 
 /// Writes what somebody looks at: as messages that need no acknowledgement.

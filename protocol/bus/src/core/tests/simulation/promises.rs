@@ -159,13 +159,13 @@ fn held(core: &Core, place: &str) -> Vec<u64> {
         let name = name_of(queue);
         for held in queue.messages.values() {
             let message = &held.message;
-            let from = message.original_destination.as_deref().map(place_of);
+            let from = message.original_destination().map(place_of);
             let is_here = match from {
                 Some(from) => from == Some(place),
                 None => name.as_deref() == Some(place),
             };
             if is_here {
-                let body = String::from_utf8(message.body.to_vec()).unwrap();
+                let body = String::from_utf8(message.body().to_vec()).unwrap();
                 markers.push(body.parse().unwrap());
             }
         }
