@@ -7,6 +7,7 @@
 pub(crate) mod attributes;
 pub(crate) mod backout;
 mod consume;
+pub(crate) mod dedup;
 mod directory;
 mod draft;
 mod lanes;
@@ -31,6 +32,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use self::pull::Browsed;
 use self::{
+    dedup::Remembered,
     directory::Directory,
     draft::Draft,
     message::{Addresses, DeliveryId, MessageId},
@@ -120,6 +122,12 @@ pub(crate) struct Limits {
     pub(crate) subscriptions: usize,
     /// Unacknowledged deliveries of one subscription.
     pub(crate) prefetch: u32,
+    /// How long a sender's own id of a message is remembered, in milliseconds.
+    pub(crate) dedup_ms: i64,
+    /// Such ids of one destination.
+    pub(crate) dedup_ids: usize,
+    /// Such ids of all destinations together, in bytes.
+    pub(crate) dedup_bytes: u64,
 }
 
 impl Default for Limits {
@@ -137,6 +145,9 @@ impl Default for Limits {
             queues: 20_000,
             subscriptions: 1_000,
             prefetch: 65_536,
+            dedup_ms: 600_000,
+            dedup_ids: 100_000,
+            dedup_bytes: 64 << 20,
         }
     }
 }
@@ -150,6 +161,8 @@ pub(crate) struct Counters {
     pub(crate) delivered: u64,
     /// Messages acknowledged.
     pub(crate) acknowledged: u64,
+    /// Sends that repeated one that is remembered.
+    pub(crate) duplicates: u64,
     /// Messages without a place to go.
     pub(crate) unroutable: u64,
     /// Messages that expired.
@@ -175,6 +188,7 @@ pub(crate) struct Core {
     now: i64,
     directory: Directory,
     addresses: Addresses,
+    remembered: Remembered,
     queues: BTreeMap<QueueId, Queue>,
     sessions: BTreeMap<ConnectionId, Session>,
     /// When messages expire. Those in flight may be missing.
@@ -213,6 +227,7 @@ impl Core {
             now: i64::MIN,
             directory: Directory::default(),
             addresses: Addresses::default(),
+            remembered: Remembered::default(),
             queues: BTreeMap::new(),
             sessions: BTreeMap::new(),
             expiry: BTreeSet::new(),

@@ -133,6 +133,8 @@ pub struct Stats {
     pub delivered: u64,
     /// Messages acknowledged since the start.
     pub acknowledged: u64,
+    /// Sends since the start that were known by their sender's own id, and so not kept again.
+    pub duplicates: u64,
     /// Messages that had no place to go since the start.
     pub unroutable: u64,
     /// Messages expired since the start.

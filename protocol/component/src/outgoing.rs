@@ -90,6 +90,7 @@ pub fn outgoing(
         reply_to: Some(header.reply_to.clone()),
         group: group_of(message),
         priority: NORMAL_PRIORITY,
+        dedup: None,
     }
 }
 

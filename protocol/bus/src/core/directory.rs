@@ -218,6 +218,7 @@ impl Core {
             return;
         };
         let messages: Vec<_> = queue.messages.keys().collect();
+        self.forget_place(id);
         for message in messages {
             self.remove_message(id, message);
         }

@@ -123,6 +123,8 @@ pub struct NewMessage {
     pub top: bool,
     /// Directly before this message in the queue; the queue has to allow it.
     pub before: Option<MessageId>,
+    /// What the sender calls it, so that it is kept once though it be sent again; up to 255 bytes.
+    pub dedup: Option<Box<str>>,
 }
 
 impl NewMessage {
@@ -144,6 +146,7 @@ impl NewMessage {
             delay: None,
             top: false,
             before: None,
+            dedup: None,
         }
     }
 

@@ -7,10 +7,11 @@ use pillarbox_messages::Destination;
 use super::{
     Core, Effects,
     attributes::{QueueAttributes, QueueDefinition},
+    dedup::Known,
     draft::Draft,
     message::{MessageId, QueuedMessage},
     queue::QueueKind,
-    unit::{Definition, Entry, Place, QueueId},
+    unit::{Definition, Entry, Place, QueueId, REMEMBERED},
 };
 use crate::error::BusError;
 
@@ -39,6 +40,28 @@ impl Core {
             Entry::Put { message, places } => {
                 for place in places {
                     self.replay_place(&message, place);
+                }
+            }
+            Entry::Remember {
+                message,
+                at,
+                destination,
+                id,
+            } => self.remembered.insert(
+                message,
+                Known {
+                    at,
+                    destination: destination.into(),
+                    id: id.into(),
+                    stored: true,
+                },
+            ),
+            Entry::Ack {
+                queue: REMEMBERED,
+                ids,
+            } => {
+                for id in ids {
+                    self.remembered.remove(id);
                 }
             }
             Entry::Ack { queue, ids } => {
@@ -87,6 +110,10 @@ impl Core {
     pub(super) fn relocate(&mut self, places: &[(MessageId, QueueId)]) {
         let mut group: Option<(Arc<QueuedMessage>, Vec<Place>)> = None;
         for (id, queue_id) in places {
+            if *queue_id == REMEMBERED {
+                self.write_remembered(*id);
+                continue;
+            }
             let queue = self.queues.get(queue_id);
             let Some(held) = queue.and_then(|queue| queue.messages.get(id)) else {
                 continue;

@@ -6,6 +6,7 @@ use pillarbox_messages::DestinationKind;
 
 use super::{
     Core, Counters,
+    dedup::check_dedup_id,
     message::{
         Failure, MessageId, NewMessage, Parts, QueuedMessage, Reason, check_correlation_id,
         check_priority,
@@ -39,9 +40,10 @@ impl Core {
             let done = self.stage_send(connection, transaction, message);
             return self.answer_within(connection, transaction, token, done);
         }
-        let done = self
-            .check_message(&message)
-            .and_then(|()| self.check_space(&[&message], 0));
+        let done = self.check_new(&message).and_then(|is_new| match is_new {
+            true => self.check_space(&[&message], 0),
+            false => Ok(()),
+        });
         if let Err(error) = done {
             return self.answer(connection, token, Err(error));
         }
@@ -56,8 +58,18 @@ impl Core {
         }
     }
 
+    /// Refuses what could never be sent; `false` if it has been: then it may be what it likes.
+    pub(super) fn check_new(&self, message: &NewMessage) -> Result<bool, BusError> {
+        check_dedup_id(message.dedup.as_deref())?;
+        let is_new = self.duplicate_of(message).is_none();
+        if is_new {
+            self.check_message(message)?;
+        }
+        Ok(is_new)
+    }
+
     /// Refuses what could never be sent.
-    pub(super) fn check_message(&self, message: &NewMessage) -> Result<(), BusError> {
+    fn check_message(&self, message: &NewMessage) -> Result<(), BusError> {
         if message.size() > self.limits.message_bytes {
             return Err(BusError::TooLarge {
                 what: "a message with its headers".to_owned(),
@@ -147,8 +159,15 @@ impl Core {
             .map_or(0, |held| held.message.size())
     }
 
-    /// Brings a checked message to where it belongs.
-    pub(super) fn route(&mut self, connection: ConnectionId, new: NewMessage) -> Sent {
+    /// Brings a checked message to where it belongs, unless it is there already.
+    pub(super) fn route(&mut self, connection: ConnectionId, mut new: NewMessage) -> Sent {
+        if let Some(id) = self.duplicate_of(&new) {
+            self.counters.duplicates += 1;
+            // Whoever asks may believe that it is on the disk.
+            self.draft.need_barrier();
+            let unroutable = !self.directory.knows(&new.destination);
+            return Sent { id, unroutable };
+        }
         let id = MessageId {
             boot: self.boot,
             seq: self.next_seq,
@@ -177,6 +196,7 @@ impl Core {
             return sent;
         }
         let lasting = targets.iter().any(|queue| self.is_lasting(*queue));
+        let dedup = new.dedup.take();
         let wanted = Wanted::of(&new).filter(|_| !lost_queue);
         let session = self.sessions.get(&connection);
         let origin = session.map_or("", |session| &session.client_id);
@@ -186,7 +206,10 @@ impl Core {
             to_error_queue(&mut parts, Reason::Unroutable, &original);
         }
         let message = Arc::new(parts.pack(&mut self.addresses));
-        self.place(message, &targets, wanted);
+        let stored = self.place(message, &targets, wanted);
+        if let Some(dedup) = dedup {
+            self.remember((id, stored), &new.destination, &dedup);
+        }
         sent
     }
 
@@ -196,8 +219,13 @@ impl Core {
             .is_some_and(|queue| queue.kind.is_lasting())
     }
 
-    /// Puts a message into queues, and into the log where it must outlive a restart.
-    fn place(&mut self, message: Arc<QueuedMessage>, targets: &[QueueId], wanted: Option<Wanted>) {
+    /// Puts a message into queues, and into the log where it must outlive a restart; returns whether it must anywhere.
+    fn place(
+        &mut self,
+        message: Arc<QueuedMessage>,
+        targets: &[QueueId],
+        wanted: Option<Wanted>,
+    ) -> bool {
         let mut stored = Vec::new();
         for &queue in targets {
             let place = Place {
@@ -212,12 +240,14 @@ impl Core {
                 self.hold(&message, place, is_stored);
             }
         }
-        if !stored.is_empty() {
-            self.draft.write_synced(Entry::Put {
-                message,
-                places: stored,
-            });
+        if stored.is_empty() {
+            return false;
         }
+        self.draft.write_synced(Entry::Put {
+            message,
+            places: stored,
+        });
+        true
     }
 
     /// Puts a message into a queue.

@@ -9,6 +9,7 @@ mod keyed;
 mod limits;
 mod ordering;
 mod pulling;
+mod repeating;
 mod routing;
 mod simulation;
 mod transactions;

@@ -14,6 +14,7 @@ impl Core {
         self.expire();
         self.time_out_transactions();
         self.end_waits();
+        self.forget_old();
     }
 
     fn wake_scheduled(&mut self) {

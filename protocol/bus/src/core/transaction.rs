@@ -68,7 +68,7 @@ impl Core {
         number: Option<u64>,
         message: NewMessage,
     ) -> Result<(), BusError> {
-        self.check_message(&message)?;
+        self.check_new(&message)?;
         let limit = self.limits.unit_bytes;
         let staged = self.staged_bytes(connection);
         let transaction = self.extend(connection, number.unwrap_or_default(), 1)?;
@@ -214,7 +214,9 @@ impl Core {
                 return Err(BusError::StaleAck);
             }
         }
-        let sends: Vec<&NewMessage> = transaction.sends.iter().collect();
+        // What has been sent meanwhile needs neither place nor room.
+        let sends = transaction.sends.iter();
+        let sends: Vec<&NewMessage> = sends.filter(|it| self.duplicate_of(it).is_none()).collect();
         for message in &sends {
             self.check_position(message)?;
         }

@@ -12,6 +12,9 @@ use super::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct QueueId(pub(crate) u64);
 
+/// No queue: where the log counts the ids by which senders are remembered, as if they were messages.
+pub(crate) const REMEMBERED: QueueId = QueueId(0);
+
 /// Changes that belong together.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Unit {
@@ -44,6 +47,14 @@ pub(crate) enum Entry {
     Ack { queue: QueueId, ids: Vec<MessageId> },
     /// A message's counters in a queue changed.
     Count { id: MessageId, place: Place },
+    /// A message was sent there with this id of its sender's own, then (ms since 1970). Until it has left
+    /// [`REMEMBERED`], what is sent with the same id is the same message.
+    Remember {
+        message: MessageId,
+        at: i64,
+        destination: String,
+        id: String,
+    },
 }
 
 /// What lasts over a restart.

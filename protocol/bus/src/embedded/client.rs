@@ -429,6 +429,7 @@ impl Client {
                 .reply_to
                 .map(|to| spelling::to_stomp(&self.own_name(to))),
             group: outgoing.group,
+            dedup: outgoing.dedup.map(String::into_boxed_str),
             ..NewMessage::new(self.own_name(outgoing.destination), outgoing.body)
         }
     }

@@ -395,6 +395,7 @@ impl Owner {
             sent: counters.sent,
             delivered: counters.delivered,
             acknowledged: counters.acknowledged,
+            duplicates: counters.duplicates,
             unroutable: counters.unroutable,
             expired: counters.expired,
             backed_out: counters.backed_out,

@@ -1,6 +1,7 @@
 //! The queue manager as its users see it, on a real directory; `faults`: on a disk that fails.
 
 mod faults;
+mod formats;
 
 use std::{path::Path, time::Duration};
 
@@ -10,7 +11,7 @@ use tokio::time::timeout;
 
 use super::{Broker, BrokerOptions, ClientTemplates, Command, Event};
 use crate::{
-    AckMode, Bus, BusError, BusState, ConnectOptions, Delivery, GetRequest, OnExpiry, Outgoing,
+    AckMode, Bus, BusError, BusState, ConnectOptions, Delivery, GetRequest, Outgoing,
     QueueAttributes, QueueDefinition, SubscribeRequest, Subscription, Wait, spelling,
 };
 
@@ -544,53 +545,6 @@ async fn the_queue_manager_ends_when_nobody_is_left_who_could_ask() {
     };
     let second = timeout(PATIENCE, reopened).await.unwrap();
     assert_eq!(second.stats().messages, 1);
-}
-
-/// What was written before queues had attributes: of four messages the most urgent one was consumed and one came back
-/// counted, and a durable subscription has one that was delivered.
-#[tokio::test]
-async fn a_log_of_the_first_format_opens_and_goes_on() {
-    let directory = TempDir::new().unwrap();
-    let old = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/log-format-1/0000000001.log");
-    std::fs::copy(old, directory.path().join("0000000001.log")).unwrap();
-    let mut options = options(directory.path());
-    options.queues.push(QueueDefinition {
-        name: "new".to_owned(),
-        attributes: QueueAttributes {
-            on_expiry: OnExpiry::Move("old".to_owned()),
-            ..QueueAttributes::default()
-        },
-    });
-    for round in 0..2 {
-        let broker = Broker::open(options.clone()).await.unwrap();
-        assert_eq!(broker.stats().messages, 4, "round {round}");
-        let bus = bus(&broker, "a");
-        let mut work = bus
-            .subscribe(request(Destination::queue("work")))
-            .await
-            .unwrap();
-        for (expected, count) in [("one", 1), ("three", 0), ("four", 0)] {
-            let delivery = next(&mut work).await;
-            assert_eq!(text(&delivery), expected);
-            assert_eq!(delivery.message.property("x"), Some(expected));
-            assert_eq!(delivery.message.backout_count, count);
-        }
-        let mut news = bus
-            .subscribe(durable(Destination::topic("news"), "n"))
-            .await
-            .unwrap();
-        let told = next(&mut news).await;
-        assert_eq!(text(&told), "told");
-        assert!(told.message.redelivered);
-        bus.close().await.unwrap();
-        broker.shutdown().await;
-    }
-    let header = std::fs::read(directory.path().join("0000000002.log")).unwrap();
-    assert_eq!(
-        header[8..12],
-        2_u32.to_le_bytes(),
-        "the next segment says it"
-    );
 }
 
 #[tokio::test]

@@ -7,7 +7,10 @@ use pillarbox_messages::{Destination, DestinationKind};
 
 pub use crate::embedded::connection::{AckMode, Selector, Wait};
 use crate::{
-    core::message::{DEFAULT_PRIORITY, check_correlation_id, check_priority},
+    core::{
+        dedup::check_dedup_id,
+        message::{DEFAULT_PRIORITY, check_correlation_id, check_priority},
+    },
     error::BusError,
     stomp::destination::check_destination,
 };
@@ -40,6 +43,10 @@ pub struct Outgoing {
     pub group: Option<String>,
     /// 0 to 9, higher goes first; 4 is usual.
     pub priority: u8,
+    /// What the sender calls the message (`q-dedup`), at most 255 bytes. The embedded bus keeps a message once, though it
+    /// be sent to its destination again within ten minutes, over a restart too; only the last 100,000 of a destination are
+    /// remembered. Other buses make nothing of it.
+    pub dedup: Option<String>,
 }
 
 impl Outgoing {
@@ -56,6 +63,7 @@ impl Outgoing {
             reply_to: None,
             group: None,
             priority: DEFAULT_PRIORITY,
+            dedup: None,
         }
     }
 }
@@ -68,6 +76,7 @@ impl Outgoing {
         self.reply_to.as_ref().map_or(Ok(()), check_destination)?;
         check_correlation_id(self.correlation_id.as_deref())?;
         check_priority(self.priority)?;
+        check_dedup_id(self.dedup.as_deref())?;
         self.properties
             .iter()
             .try_for_each(|(name, value)| check_property(name, value))
@@ -91,7 +100,7 @@ fn check_property(name: &str, value: &str) -> Result<(), BusError> {
 
 /// Headers of a message that are the transport's, not the sender's: they are no properties. The last ones are about a
 /// frame or its time to live; RabbitMQ passes them on.
-const TRANSPORT: [&str; 21] = [
+const TRANSPORT: [&str; 22] = [
     "destination",
     "subscription",
     "message-id",
@@ -109,6 +118,7 @@ const TRANSPORT: [&str; 21] = [
     "q-delivery-count",
     "q-client-id",
     "q-ttl",
+    "q-dedup",
     "content-length",
     "expiration",
     "receipt",
@@ -253,6 +263,13 @@ mod tests {
         };
         assert_eq!(fit(correlated(255)), Ok(()));
         assert_eq!(fit(correlated(256)), Err("LIMIT".to_owned()));
+        let named = |length| Outgoing {
+            dedup: Some("d".repeat(length)),
+            ..message()
+        };
+        assert_eq!(fit(named(255)), Ok(()));
+        assert_eq!(fit(named(256)), Err("LIMIT".to_owned()));
+        assert_eq!(fit(named(0)), Err("INVALID".to_owned()));
         let of_priority = |priority| Outgoing {
             priority,
             ..message()

@@ -25,6 +25,8 @@ const PUT_AT: u8 = 7;
 const COUNT_AT: u8 = 8;
 const PUT_ALL: u8 = 9;
 const COUNT_ALL: u8 = 10;
+// Since format 3.
+const REMEMBER: u8 = 11;
 
 const TOPIC: u8 = 1;
 const QUEUE: u8 = 2;
@@ -98,6 +100,18 @@ pub(crate) fn encode(entry: &Entry, out: &mut Vec<u8>) {
             for id in ids {
                 put_id(out, *id);
             }
+        }
+        Entry::Remember {
+            message,
+            at,
+            destination,
+            id,
+        } => {
+            out.push(REMEMBER);
+            put_id(out, *message);
+            out.extend_from_slice(&at.to_le_bytes());
+            put_bytes(out, destination.as_bytes());
+            put_bytes(out, id.as_bytes());
         }
         Entry::Count { id, place } => {
             let (position, hand) = (place.position.is_some(), place.hand.is_some());
@@ -289,6 +303,12 @@ impl<'a> Reader<'a> {
             ACK => Entry::Ack {
                 queue: self.queue()?,
                 ids: self.list(Self::id)?,
+            },
+            REMEMBER => Entry::Remember {
+                message: self.id()?,
+                at: self.i64()?,
+                destination: self.string()?,
+                id: self.string()?,
             },
             COUNT => Entry::Count {
                 id: self.id()?,
@@ -600,6 +620,14 @@ mod tests {
                 }
             }),
             (id(), place()).prop_map(|(id, place)| Entry::Count { id, place }),
+            (id(), any::<i64>(), text(), text()).prop_map(|(message, at, destination, id)| {
+                Entry::Remember {
+                    message,
+                    at,
+                    destination,
+                    id,
+                }
+            }),
         ]
     }
 

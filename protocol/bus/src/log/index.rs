@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::{
     core::{
         message::MessageId,
-        unit::{Definition, Entry, QueueId},
+        unit::{Definition, Entry, QueueId, REMEMBERED},
     },
     paged::Paged,
 };
@@ -78,6 +78,16 @@ impl Index {
                 for id in ids {
                     self.forget(*id, *queue);
                 }
+            }
+            Entry::Remember {
+                message,
+                destination,
+                id,
+                ..
+            } => {
+                let share = (destination.len() + id.len()) as u64;
+                let bytes = share.min(length);
+                self.settle(*message, REMEMBERED, Home { segment, bytes });
             }
             // Counters follow their message: they are written again with it.
             Entry::Count { .. } => {}

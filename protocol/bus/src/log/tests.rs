@@ -12,7 +12,7 @@ use super::{
 use crate::core::{
     attributes::QueueAttributes,
     message::{Addresses, MessageId, NewMessage, Parts},
-    unit::{Definition, Entry, Place, QueueId, Unit},
+    unit::{Definition, Entry, Place, QueueId, REMEMBERED, Unit},
 };
 
 const QUEUE: QueueId = QueueId(1);
@@ -299,6 +299,50 @@ fn one_old_message_does_not_keep_all_segments() {
     assert!(moves > 1);
     let (_, entries) = open(&disk.after_power_loss(0)).unwrap();
     assert!(entries.contains(&put(1, 100)));
+}
+
+#[test]
+fn e03_what_is_remembered_outlives_the_segment_it_was_written_to() {
+    let disk = Disk::new();
+    let (mut log, _) = open(&disk).unwrap();
+    log.append(&synced(define())).unwrap();
+    let remember = || Entry::Remember {
+        message: id(1),
+        at: 5,
+        destination: "/queue/q".to_owned(),
+        id: "x".to_owned(),
+    };
+    let unit = |entries| Unit {
+        number: 1,
+        sync: true,
+        entries,
+    };
+    log.append(&[unit(vec![put(1, 100), remember(), ack(1)])])
+        .unwrap();
+    let mut moves = 0;
+    for seq in 2..=100 {
+        log.append(&synced(put(seq, 300))).unwrap();
+        log.append(&synced(ack(seq))).unwrap();
+        if log.stale().contains(&(id(1), REMEMBERED)) {
+            moves += 1;
+            log.append(&synced(remember())).unwrap();
+        }
+        let segments = log.stats().segments;
+        assert!(segments <= SMALL.few_segments + 1, "{segments}");
+    }
+    assert!(moves > 1);
+    let found = |log: &Disk| open(&log.after_power_loss(0)).unwrap().1;
+    assert!(found(&disk).contains(&remember()));
+    let forgotten = Entry::Ack {
+        queue: REMEMBERED,
+        ids: vec![id(1)],
+    };
+    log.append(&synced(forgotten)).unwrap();
+    for seq in 101..=120 {
+        log.append(&synced(put(seq, 300))).unwrap();
+        log.append(&synced(ack(seq))).unwrap();
+    }
+    assert!(!found(&disk).contains(&remember()));
 }
 
 #[test]

@@ -1,10 +1,14 @@
 //! What is true between any two steps, recounted from the queues.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use crate::{
     core::{
         Core,
+        dedup::{Known, Place},
         queue::{Queue, QueueKind, State},
         unit::QueueId,
     },
@@ -82,6 +86,22 @@ pub(crate) fn check(core: &Core) {
         .sum();
     assert_eq!(flights, in_flight);
     check_subscriptions(core);
+    check_remembered(core);
+}
+
+fn check_remembered(core: &Core) {
+    let remembered = &core.remembered;
+    let mut places: BTreeMap<_, Place> = BTreeMap::new();
+    for (message, known) in &remembered.sends {
+        let place = places.entry(Arc::clone(&known.destination)).or_default();
+        let twice = place.ids.insert(Arc::clone(&known.id), *message);
+        assert_eq!(twice, None, "one id, two messages");
+        place.order.insert(*message);
+    }
+    assert_eq!(remembered.places, places);
+    let size = remembered.sends.values().map(Known::size).sum();
+    assert_eq!(remembered.bytes, size);
+    assert!(remembered.bytes <= core.limits.dedup_bytes);
 }
 
 fn check_subscriptions(core: &Core) {

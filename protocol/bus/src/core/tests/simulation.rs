@@ -24,6 +24,8 @@ use crate::{
 
 const SEEDS: u64 = 300;
 const STEPS: u64 = 400;
+/// How long senders' own ids are remembered.
+const WINDOW: i64 = 15_000;
 const LOG: LogOptions = LogOptions {
     segment_bytes: 4096,
     few_segments: 3,
@@ -85,10 +87,36 @@ struct Expected {
 type Line = (&'static str, Option<String>, u8);
 
 /// A question on its way.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Asked {
     sent: Vec<(&'static str, u64)>,
     acked: Vec<(&'static str, u64)>,
+    /// What a transaction would send with its sender's own ids, in order.
+    staged: Vec<(u64, Original)>,
+    /// What is to be remembered as soon as it is done.
+    fresh: Vec<(u64, Original)>,
+    /// The ids of its sender's own that are known when it is done.
+    named: Vec<u64>,
+    /// It only repeats what was known.
+    again: bool,
+}
+
+/// A message with an id of its sender's own, which the bus has to remember.
+#[derive(Clone, Debug)]
+struct Original {
+    destination: Destination,
+    sent: Vec<(&'static str, u64)>,
+    marker: u64,
+    at: i64,
+    /// As its first receipt says it.
+    message: Option<MessageId>,
+    promised: bool,
+}
+
+impl Original {
+    fn is_remembered(&self, now: i64) -> bool {
+        now < self.at + WINDOW
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -132,6 +160,10 @@ struct Simulation {
     /// Messages that were sent out of order.
     jumped: BTreeSet<u64>,
     ids: BTreeSet<MessageId>,
+    /// By the ids that their senders have given them.
+    originals: BTreeMap<u64, Original>,
+    /// Repetitions of what was known: nobody may ever see them.
+    repetitions: BTreeSet<u64>,
     restarts: u64,
 }
 
@@ -161,6 +193,8 @@ impl Simulation {
             picky: BTreeSet::new(),
             jumped: BTreeSet::new(),
             ids: BTreeSet::new(),
+            originals: BTreeMap::new(),
+            repetitions: BTreeSet::new(),
             restarts: 0,
         }
     }
@@ -311,11 +345,14 @@ impl Simulation {
             Event::Done {
                 token, message_id, ..
             } => {
-                if let Some(id) = message_id {
+                let asked = self.asked.remove(&token);
+                let again = asked.as_ref().is_some_and(|it| it.again);
+                if let Some(id) = message_id.filter(|_| !again) {
                     assert!(self.ids.insert(id), "{id} twice");
                 }
-                if let Some(asked) = self.asked.remove(&token) {
+                if let Some(asked) = asked {
                     self.done(&asked);
+                    self.known(asked, message_id);
                 }
             }
             Event::Failed { token, error } => {
@@ -359,6 +396,10 @@ impl Simulation {
             .unwrap()
             .parse()
             .unwrap();
+        assert!(
+            !self.repetitions.contains(&marker),
+            "{marker} was a repetition"
+        );
         let place = self.subscriptions.get(&(connection, subscription)).copied();
         let came_from = message.original_destination();
         let place = came_from
@@ -443,6 +484,9 @@ impl Simulation {
         (self.pending, self.unreleased, self.written) = (Vec::new(), Vec::new(), 1);
         self.asked.clear();
         self.latest.clear();
+        // What had not been promised may be remembered or not; what is volatile is not.
+        self.originals
+            .retain(|_, original| original.promised && !original.sent.is_empty());
         self.compare();
     }
 }
@@ -480,7 +524,11 @@ fn queues() -> [QueueDefinition; 2] {
 
 fn open(disk: &Disk, now: i64) -> (Log<Disk>, Core) {
     let templates = ClientTemplates::none();
-    let mut core = Core::new(Limits::default(), templates);
+    let limits = Limits {
+        dedup_ms: WINDOW,
+        ..Limits::default()
+    };
+    let mut core = Core::new(limits, templates);
     let mut log = Log::open(disk.clone(), LOG, &mut |entry| core.replay(entry)).unwrap();
     let destinations = [
         Destination::queue("work"),

@@ -48,6 +48,9 @@ pub(super) fn send(out: &mut BytesMut, message: &Outgoing, context: SendContext<
     if let Some(group) = &message.group {
         frame.header("JMSXGroupID", group);
     }
+    if let Some(id) = &message.dedup {
+        frame.header("q-dedup", id);
+    }
     frame.header("amq-msg-type", "text");
     for (name, value) in &message.properties {
         frame.header(name, value);

@@ -6,7 +6,7 @@ use pillarbox_messages::Destination;
 
 use super::refusal::Refusal;
 use crate::{
-    core::message::check_priority,
+    core::{dedup::check_dedup_id, message::check_priority},
     embedded::connection::NewMessage,
     error::BusError,
     spelling,
@@ -33,8 +33,7 @@ const STRIPPED: [&str; 16] = [
     "original-destination",
 ];
 /// Requests to the bus that this one can't fulfil. Better refused than forgotten.
-const UNSUPPORTED: [&str; 4] = [
-    "q-dedup",
+const UNSUPPORTED: [&str; 3] = [
     "AMQ_SCHEDULED_PERIOD",
     "AMQ_SCHEDULED_REPEAT",
     "AMQ_SCHEDULED_CRON",
@@ -74,6 +73,10 @@ pub(super) fn read(
             "AMQ_SCHEDULED_DELAY" => message.delay = Some(time(&name, &value)?),
             "q-top" => message.top = boolean(&name, &value)?,
             "q-before" => message.before = Some(number(&name, &value)?),
+            "q-dedup" => {
+                check_dedup_id(Some(&value))?;
+                message.dedup = Some(value.into_boxed_str());
+            }
             "correlation-id" => message.correlation_id = Some(value),
             "reply-to" => message.reply_to = Some(reply_to(value, &own)?),
             "JMSXGroupID" => message.group = Some(value),
@@ -210,6 +213,7 @@ mod tests {
             ("expires", "tomorrow"),
             ("q-ttl", "0"),
             ("q-ttl", "99999999999999999999"),
+            ("q-dedup", ""),
             ("q-top", "yes"),
             ("q-before", "7"),
             ("q-before", "1-"),

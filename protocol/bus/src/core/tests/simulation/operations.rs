@@ -2,7 +2,7 @@
 
 use pillarbox_messages::Destination;
 
-use super::{Asked, Delivered, Expected, Fate, Simulation};
+use super::{Asked, Delivered, Expected, Fate, Original, Simulation};
 use crate::{
     BusError,
     core::{Input, message::NewMessage, queue::State, tests::message},
@@ -114,7 +114,9 @@ impl Simulation {
             _ => (Destination::topic("nowhere"), ""),
         };
         let persistent = self.below(4) > 0;
-        let expires = self.below(4) == 0;
+        let dedup =
+            (!place.is_empty() && self.below(4) == 0).then(|| self.fresh().to_string().into());
+        let expires = dedup.is_none() && self.below(4) == 0;
         let lifetime = 1 + i64::try_from(self.below(4000)).unwrap();
         let expires_at = expires.then_some(self.now + lifetime);
         let scheduled = !expires && self.below(5) == 0;
@@ -137,8 +139,9 @@ impl Simulation {
         }
         let group = (place == "work" && self.below(4) > 0)
             .then(|| ["a", "b", "c"][usize::try_from(marker % 3).unwrap()].to_owned());
-        let top = place == "other" && self.below(8) == 0;
-        let before = (place == "other" && !top && self.below(8) == 0)
+        let can_jump = place == "other" && dedup.is_none();
+        let top = can_jump && self.below(8) == 0;
+        let before = (can_jump && !top && self.below(8) == 0)
             .then(|| self.waiting())
             .flatten();
         if top || before.is_some() {
@@ -155,6 +158,7 @@ impl Simulation {
                 group,
                 top,
                 before,
+                dedup,
                 ..message
             },
             keys,
@@ -172,20 +176,27 @@ impl Simulation {
         self.pick(&ids)
     }
 
+    /// Sends, now and then what seems to its sender not to have arrived.
     pub(super) fn send(&mut self) {
         let Some(connection) = self.connection() else {
             return;
         };
         let together = self.fresh();
-        let (message, sent) = self.new_message(together);
+        let again = self.below(5) == 0;
+        let repetition = again.then(|| self.repetition(together)).flatten();
+        let (message, sent) = repetition.unwrap_or_else(|| self.new_message(together));
+        let named = self.original(&message, &sent);
+        let mut asked = Asked {
+            sent,
+            ..Asked::default()
+        };
+        if let Some((id, original)) = named {
+            self.settle(&mut asked, id, original);
+            // It can't fail.
+            self.originals.extend(std::mem::take(&mut asked.fresh));
+        }
         let token = self.fresh();
-        self.asked.insert(
-            token,
-            Asked {
-                sent,
-                acked: Vec::new(),
-            },
-        );
+        self.asked.insert(token, asked);
         self.command(
             connection,
             Command::Send {
@@ -194,6 +205,66 @@ impl Simulation {
                 token,
             },
         );
+    }
+
+    fn original(
+        &self,
+        message: &NewMessage,
+        sent: &[(&'static str, u64)],
+    ) -> Option<(u64, Original)> {
+        let id = message.dedup.as_ref()?.parse().unwrap();
+        let original = Original {
+            destination: message.destination.clone(),
+            sent: sent.to_vec(),
+            marker: std::str::from_utf8(&message.body).unwrap().parse().unwrap(),
+            at: self.now,
+            message: None,
+            promised: false,
+        };
+        Some((id, original))
+    }
+
+    /// A message that has the id of an earlier one.
+    fn repetition(&mut self, together: u64) -> Option<(NewMessage, Vec<(&'static str, u64)>)> {
+        let ids: Vec<_> = self.originals.keys().copied().collect();
+        let id = self.pick(&ids)?;
+        let destination = self.originals[&id].destination.clone();
+        let (mut message, sent) = loop {
+            let (message, sent) = self.new_message(together);
+            let jumps = message.top || message.before.is_some();
+            if message.destination == destination && message.expires_at.is_none() && !jumps {
+                break (message, sent);
+            }
+            self.expected.retain(|key, _| !sent.contains(key));
+        };
+        message.dedup = Some(id.to_string().into());
+        Some((message, sent))
+    }
+
+    /// What the bus makes of a message whose sender has named it: nobody may ever see a repetition.
+    fn settle(&mut self, asked: &mut Asked, id: u64, original: Original) {
+        let now = self.now;
+        let known = self
+            .originals
+            .get(&id)
+            .is_some_and(|it| it.is_remembered(now));
+        let known = known || asked.fresh.iter().any(|(other, _)| *other == id);
+        asked.named.push(id);
+        if known {
+            asked.sent.retain(|key| !original.sent.contains(key));
+            self.expected.retain(|key, _| !original.sent.contains(key));
+            self.repetitions.insert(original.marker);
+            asked.again = true;
+        } else {
+            self.originals.remove(&id);
+            asked.fresh.push((
+                id,
+                Original {
+                    at: now,
+                    ..original
+                },
+            ));
+        }
     }
 
     /// Takes something out of somebody's hands.
@@ -225,8 +296,8 @@ impl Simulation {
         self.asked.insert(
             token,
             Asked {
-                sent: Vec::new(),
                 acked,
+                ..Asked::default()
             },
         );
         let Delivered {
@@ -277,12 +348,12 @@ impl Simulation {
             },
         );
         let transaction = Some(number);
-        let mut asked = Asked {
-            sent: Vec::new(),
-            acked: Vec::new(),
-        };
+        let mut asked = Asked::default();
         for _ in 0..=self.below(2) {
-            let (message, sent) = self.new_message(number);
+            let again = self.below(4) == 0;
+            let repetition = again.then(|| self.repetition(number)).flatten();
+            let (message, sent) = repetition.unwrap_or_else(|| self.new_message(number));
+            asked.staged.extend(self.original(&message, &sent));
             asked.sent.extend(sent);
             self.command(
                 connection,
@@ -347,6 +418,9 @@ impl Simulation {
             {
                 expected.fate = Fate::Going;
             }
+        }
+        for (id, original) in std::mem::take(&mut asked.staged) {
+            self.settle(&mut asked, id, original);
         }
         self.asked.insert(token, asked);
         self.command(

@@ -8,6 +8,7 @@ use super::{Asked, Fate, PLACES, Simulation, place_of};
 use crate::{
     core::{
         Core, Input,
+        message::MessageId,
         queue::{Queue, QueueKind},
         tests::invariants,
     },
@@ -30,6 +31,28 @@ impl Simulation {
                 !held.contains(&key.1),
                 "{key:?} was acknowledged and is still there"
             );
+        }
+    }
+
+    /// The bus knows a sender's own id from now on, or has said that it did.
+    pub(super) fn known(&mut self, asked: Asked, message: Option<MessageId>) {
+        self.originals.extend(asked.fresh);
+        for id in asked.named {
+            let Some(original) = self.originals.get_mut(&id) else {
+                continue;
+            };
+            original.promised = true;
+            if let Some(message) = message {
+                let known = *original.message.get_or_insert(message);
+                assert_eq!(known, message, "another receipt for {id}");
+            }
+            for key in &original.sent {
+                if let Some(expected) = self.expected.get_mut(key)
+                    && expected.fate == Fate::Sent
+                {
+                    expected.fate = Fate::Promised;
+                }
+            }
         }
     }
 
@@ -59,6 +82,10 @@ impl Simulation {
                 assert!(
                     !self.volatile.contains(&marker),
                     "volatile {marker} survived"
+                );
+                assert!(
+                    !self.repetitions.contains(&marker),
+                    "{marker} was a repetition"
                 );
                 let outlived = self.mortal.contains(&marker);
                 assert!(

@@ -20,6 +20,7 @@ async fn sends_everything_a_message_has() {
         correlation_id: Some("c".to_owned()),
         reply_to: Some(Destination::topic("root's client")),
         group: Some("g".to_owned()),
+        dedup: Some("my own".to_owned()),
         ..persistent("body")
     };
     let publishing = tokio::spawn({
@@ -34,6 +35,7 @@ async fn sends_everything_a_message_has() {
         ("correlation-id", "c"),
         ("reply-to", "/topic/root's client"),
         ("JMSXGroupID", "g"),
+        ("q-dedup", "my own"),
         ("amq-msg-type", "text"),
         ("org.bitrepository.messages.type", "a:b"),
     ] {

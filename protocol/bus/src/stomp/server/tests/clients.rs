@@ -102,6 +102,35 @@ async fn publish_subscribe_acknowledge() {
     assert!(subscription.next().await.is_none());
 }
 
+/// Whether it comes from within the process or over STOMP.
+#[tokio::test]
+async fn e03_a_message_with_an_id_of_its_senders_own_is_kept_once() {
+    let site = Site::start(StompLimits::default()).await;
+    let connect = ConnectOptions {
+        client_id: "near".to_owned(),
+    };
+    let near = Bus::embedded(&site.broker, connect).unwrap();
+    let far = client(&site, "far");
+    let named = |body: &'static str| Outgoing {
+        dedup: Some("my own".to_owned()),
+        ..persistent(Destination::queue("q"), body)
+    };
+    near.publish(named("1")).await.unwrap();
+    far.publish(named("2")).await.unwrap();
+    let mut transaction = near.transaction();
+    transaction.send(named("3"));
+    transaction.commit().await.unwrap();
+    assert_eq!(site.broker.stats().messages, 1);
+    assert_eq!(site.broker.stats().duplicates, 2);
+    let mut at_near = near
+        .subscribe(request(Destination::queue("q")))
+        .await
+        .unwrap();
+    let delivery = next(&mut at_near).await;
+    assert_eq!(delivery.message.body, "1");
+    assert_eq!(delivery.message.properties, []);
+}
+
 /// One process uses the queue manager directly, another over STOMP: they see the same messages.
 #[tokio::test]
 async fn both_kinds_of_handle_meet() {

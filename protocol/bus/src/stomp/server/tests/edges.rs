@@ -87,8 +87,7 @@ async fn e02_an_answer_is_lost_only_if_its_request_was_acknowledged_before_it() 
     assert_eq!(site.broker.stats().messages, 0);
 }
 
-/// The bus has decided; a client that did not hear of it and does it again has done it twice. There is no
-/// remembering of `q-dedup`: who asks for it is told so.
+/// The bus has decided; a client that did not hear of it and does it again has done it twice.
 #[tokio::test]
 async fn e03_a_commit_whose_receipt_nobody_read_counts_and_sent_again_it_counts_twice() {
     let site = Site::start(StompLimits::default()).await;
@@ -109,10 +108,34 @@ async fn e03_a_commit_whose_receipt_nobody_read_counts_and_sent_again_it_counts_
     assert_ne!(first.header("message-id"), second.header("message-id"));
     assert_eq!(first.header("redelivered"), None);
     quiet(&mut worker).await;
-    sender
-        .send(send(QUEUE, "x").with("q-dedup", "my own id"))
-        .await;
-    sender.expect_error("INVALID").await;
+}
+
+/// Unless it says that it is the same.
+#[tokio::test]
+async fn e03_a_commit_whose_receipt_nobody_read_counts_once_if_what_is_sent_has_an_id() {
+    let site = Site::start(StompLimits::default()).await;
+    let named = |body| send(QUEUE, body).with("q-dedup", "my own id");
+    let mut sender = site.connect("").await;
+    sender.ask(begin()).await;
+    sender.ask(within(named("x"))).await;
+    sender.send(commit().with("receipt", "unread")).await;
+    while site.broker.stats().messages == 0 {
+        yield_now().await;
+    }
+    drop(sender);
+    let site = site.restart().await;
+    let mut sender = site.connect("").await;
+    sender.ask(begin()).await;
+    sender.ask(within(named("y"))).await;
+    sender.ask(commit()).await;
+    let receipt = sender.ask(named("z")).await;
+    let mut worker = worker(&site).await;
+    let first = message(&mut worker).await;
+    assert_eq!(first.body, "x");
+    assert_eq!(first.header("message-id"), receipt.header("message-id"));
+    assert_eq!(first.header("q-dedup"), None, "it is the sender's");
+    quiet(&mut worker).await;
+    assert_eq!(site.broker.stats().duplicates, 2);
 }
 
 #[tokio::test]
