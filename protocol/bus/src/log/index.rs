@@ -86,8 +86,8 @@ impl Index {
                 ..
             } => {
                 let share = (destination.len() + id.len()) as u64;
-                let bytes = share.min(length);
-                self.settle(*message, REMEMBERED, Home { segment, bytes });
+                let home = Home::new(segment, share.min(length));
+                self.settle(*message, REMEMBERED, home);
             }
             // Counters follow their message: they are written again with it.
             Entry::Count { .. } => {}
