@@ -352,7 +352,7 @@ impl Core {
             let mut oldest: BTreeMap<_, (u64, MessageId)> = BTreeMap::new();
             let mut marked = Vec::new();
             for (id, held) in queue.messages.iter() {
-                let Some(hand) = &held.hand else { continue };
+                let Some(hand) = held.hand() else { continue };
                 marked.push(id);
                 let first = oldest
                     .entry((hand.consumer, held.lane))
@@ -373,7 +373,7 @@ impl Core {
         let Some(held) = queue.messages.get_mut(&id) else {
             return;
         };
-        held.hand = None;
+        held.set_hand(None);
         if counts {
             held.backout_count = held.backout_count.saturating_add(1);
         }

@@ -118,7 +118,7 @@ impl Core {
         let in_process = session.is_some_and(|session| session.in_process);
         if in_process && held.stored && !auto {
             let known = session.and_then(|session| session.subscriptions.get(&subscription));
-            held.hand = Some(Box::new(Hand {
+            held.set_hand(Some(Hand {
                 consumer: known.map_or(0, |known| known.number),
                 delivery: delivery.0,
             }));
@@ -270,7 +270,7 @@ impl Core {
         if held.message.is_expired(now) {
             return self.expire_message(queue_id, id);
         }
-        let was_marked = held.hand.take().is_some();
+        let was_marked = held.set_hand(None).is_some();
         if let Some(cause) = back.cause() {
             held.backout_count = held.backout_count.saturating_add(1);
             let backouts = held.backout_count;
@@ -300,7 +300,7 @@ impl Core {
     ) -> Option<i64> {
         let (mut waits, now) = (None, self.now);
         self.queues.get_mut(&queue_id)?.change(id, |held| {
-            held.retry_at = retry_at(held.backout_count);
+            held.set_retry_at(retry_at(held.backout_count));
             waits = held.waits_until(now);
             held.state = waits.map_or(State::Ready, State::Scheduled);
         });

@@ -150,7 +150,7 @@ impl Queue {
         let Some(held) = self.messages.get_mut(&id) else {
             return;
         };
-        held.position = Some(Box::new(key));
+        held.set_position(key);
         self.inserted.insert(key, id);
         if held.state == State::Ready {
             let message = Arc::clone(&held.message);

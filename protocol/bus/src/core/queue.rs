@@ -73,11 +73,8 @@ pub(crate) struct Held {
     pub(crate) stored: bool,
     pub(crate) delivery_count: u32,
     pub(crate) backout_count: u32,
-    pub(crate) retry_at: Option<i64>,
-    /// Its rank, if that is not the one that the queue's order gives it.
-    pub(crate) position: Option<Box<SortKey>>,
-    /// The consumer within this process that has it in hand, or had when the process before this one ended.
-    pub(crate) hand: Option<Box<Hand>>,
+    /// What few messages have.
+    special: Option<Box<Special>>,
     /// Its lane, if it has one.
     pub(crate) lane: Option<LaneId>,
     pub(crate) state: State,
@@ -85,24 +82,99 @@ pub(crate) struct Held {
     pub(crate) unit: u64,
 }
 
+/// What few messages in a queue have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Special {
+    retry_at: Option<i64>,
+    position: Option<SortKey>,
+    hand: Option<Hand>,
+}
+
 impl Held {
+    /// A message in this place, ready and without a lane.
+    pub(crate) fn new(message: Arc<QueuedMessage>, place: Place, stored: bool) -> Self {
+        let special = Special {
+            retry_at: place.retry_at,
+            position: place.position,
+            hand: place.hand,
+        };
+        Self {
+            message,
+            stored,
+            delivery_count: place.delivery_count,
+            backout_count: place.backout_count,
+            special: (special != Special::default()).then(|| Box::new(special)),
+            lane: None,
+            state: State::Ready,
+            unit: 0,
+        }
+    }
+
+    fn special(&self) -> Special {
+        self.special.as_deref().copied().unwrap_or_default()
+    }
+
+    fn change_special(&mut self, change: impl FnOnce(&mut Special)) {
+        let mut special = self.special();
+        change(&mut special);
+        if special == Special::default() {
+            self.special = None;
+        } else {
+            **self.special.get_or_insert_default() = special;
+        }
+    }
+
+    /// When it may be tried again.
+    pub(crate) fn retry_at(&self) -> Option<i64> {
+        self.special.as_ref()?.retry_at
+    }
+
+    pub(crate) fn set_retry_at(&mut self, at: Option<i64>) {
+        if self.retry_at() != at {
+            self.change_special(|special| special.retry_at = at);
+        }
+    }
+
+    /// Its rank, if that is not the one that the queue's order gives it.
+    pub(crate) fn position(&self) -> Option<SortKey> {
+        self.special.as_ref()?.position
+    }
+
+    pub(crate) fn set_position(&mut self, position: SortKey) {
+        self.change_special(|special| special.position = Some(position));
+    }
+
+    /// The consumer within this process that has it in hand, or had when the process before this one ended.
+    pub(crate) fn hand(&self) -> Option<Hand> {
+        self.special.as_ref()?.hand
+    }
+
+    /// Puts it into such a consumer's hand, or takes it out; returns whose it was in.
+    pub(crate) fn set_hand(&mut self, hand: Option<Hand>) -> Option<Hand> {
+        let before = self.hand();
+        if before != hand {
+            self.change_special(|special| special.hand = hand);
+        }
+        before
+    }
+
     pub(crate) fn place(&self, queue: QueueId) -> Place {
         Place {
             queue,
             delivery_count: self.delivery_count,
             backout_count: self.backout_count,
-            retry_at: self.retry_at,
-            position: self.position.as_deref().copied(),
-            hand: self.hand.as_deref().copied(),
+            retry_at: self.retry_at(),
+            position: self.position(),
+            hand: self.hand(),
         }
     }
 
     /// What it is to its lane.
-    pub(crate) const fn standing(&self) -> Standing {
+    pub(crate) fn standing(&self) -> Standing {
         match self.state {
             State::Ready => Standing::Ready,
             State::InFlight(_) => Standing::InFlight,
-            State::Scheduled(_) if self.retry_at.is_some() => Standing::Retry,
+            State::Scheduled(_) if self.retry_at().is_some() => Standing::Retry,
             State::Scheduled(_) => Standing::Later,
         }
     }
@@ -111,9 +183,14 @@ impl Held {
     pub(crate) fn waits_until(&self, now: i64) -> Option<i64> {
         self.message
             .not_before()
-            .max(self.retry_at)
+            .max(self.retry_at())
             .filter(|at| *at > now)
     }
+}
+
+fn rank_of(held: &Held, attributes: &QueueAttributes) -> SortKey {
+    let usual = || SortKey::of(&held.message, &attributes.order);
+    held.position().unwrap_or_else(usual)
 }
 
 /// A subscription that takes from a queue.
@@ -208,10 +285,7 @@ impl Queue {
 
     /// A message's rank here.
     pub(crate) fn key(&self, held: &Held) -> SortKey {
-        match &held.position {
-            Some(position) => **position,
-            None => SortKey::of(&held.message, &self.attributes.order),
-        }
+        rank_of(held, &self.attributes)
     }
 
     pub(crate) fn insert(&mut self, mut held: Held) {
@@ -263,10 +337,7 @@ impl Queue {
         let before = held.standing();
         change(held);
         let (state, lane, after) = (held.state, held.lane, held.standing());
-        let key = match &held.position {
-            Some(position) => **position,
-            None => SortKey::of(&held.message, &self.attributes.order),
-        };
+        let key = rank_of(held, &self.attributes);
         match (lane, &mut self.lanes) {
             (Some(lane), Some(lanes)) => lanes.change(lane, id, key, (before, after)),
             _ if state == State::Ready => {
@@ -484,5 +555,15 @@ impl Queue {
         if let Some(lanes) = &mut self.lanes {
             lanes.part((connection, subscription));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_in_a_queue_takes_little() {
+        assert!(size_of::<Held>() <= 64);
     }
 }

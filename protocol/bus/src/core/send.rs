@@ -252,18 +252,7 @@ impl Core {
 
     /// Puts a message into a queue.
     pub(super) fn hold(&mut self, message: &Arc<QueuedMessage>, place: Place, stored: bool) {
-        let mut held = Held {
-            message: Arc::clone(message),
-            stored,
-            delivery_count: place.delivery_count,
-            backout_count: place.backout_count,
-            retry_at: place.retry_at,
-            position: place.position.map(Box::new),
-            hand: place.hand.map(Box::new),
-            lane: None,
-            state: State::Ready,
-            unit: 0,
-        };
+        let mut held = Held::new(Arc::clone(message), place, stored);
         let id = message.id;
         if let Some(at) = held.waits_until(self.now) {
             held.state = State::Scheduled(at);

@@ -391,7 +391,7 @@ fn e06_poison_that_ends_the_process_is_moved_aside_after_as_many_restarts() {
         // What nobody had in hand is as it was; so is all that in the end.
         let queue_id = world.core.directory.queue("work").unwrap();
         let held = world.core.queues[&queue_id].messages.values();
-        assert!(held.into_iter().all(|held| held.hand.is_none()));
+        assert!(held.into_iter().all(|held| held.hand().is_none()));
         world.restart();
         assert_eq!(world.moved.len(), 1);
     }
