@@ -4,6 +4,7 @@
 //! to whom after which unit. So the state runs ahead of the disk, but nobody sees anything of it before its unit
 //! is written. If a unit can't be written, the whole state is thrown away with the connections.
 
+mod admin;
 pub(crate) mod attributes;
 pub(crate) mod backout;
 mod consume;
@@ -434,6 +435,9 @@ impl Core {
                 messages,
                 token,
             } => self.delete_for(connection, &queue, &messages, token),
+            Command::Administer { request, token } => {
+                self.administer_for(connection, &request, token);
+            }
             Command::Disconnect { token } => self.disconnect(connection, token),
             Command::Subscribe { .. }
             | Command::Get { .. }

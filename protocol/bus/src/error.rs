@@ -79,6 +79,14 @@ pub enum BusError {
     /// There are such messages, but all of them are in consumers' hands.
     #[error("all such messages are in consumers' hands")]
     InUse,
+    /// This bus is administered with its own tools.
+    #[error("this bus is not administered from here: it is {broker}; {remedy}")]
+    AdministeredElsewhere {
+        /// What it is.
+        broker: &'static str,
+        /// What to use.
+        remedy: &'static str,
+    },
     /// The acknowledged delivery is not (or no longer) this connection's.
     #[error("this delivery is not in flight here any more")]
     StaleAck,
@@ -204,6 +212,7 @@ impl BusError {
             Self::SlowConsumer { .. } => "SLOW-CONSUMER",
             Self::NoMessage => "NO-MESSAGE",
             Self::InUse => "IN-USE",
+            Self::AdministeredElsewhere { .. } => "NOT-HERE",
             Self::StaleAck => "STALE-ACK",
             Self::TransactionUnknown => "TX-UNKNOWN",
             Self::TransactionTimedOut => "TX-TIMEOUT",

@@ -19,6 +19,7 @@ pub use self::{
     },
 };
 use crate::{
+    admin::{Administration, Answer, Request},
     embedded::{Broker, client::Client as EmbeddedClient},
     error::BusError,
     handle::delivery::{AckHandle, Arrival},
@@ -193,6 +194,15 @@ impl Bus {
         }
     }
 
+    /// Who asks for the queues and messages of this bus, and changes them; see [`admin`](crate::admin). Only the embedded bus
+    /// has that, in its own process and over STOMP.
+    ///
+    /// # Errors
+    /// [`BusError::AdministeredElsewhere`], with what to use instead.
+    pub async fn administration(&self) -> Result<Administration, BusError> {
+        Administration::over(self.clone()).await
+    }
+
     /// Starts to gather sends and acknowledgements that are to happen together or not at all.
     pub fn transaction(&self) -> Transaction {
         Transaction::new(self.clone())
@@ -204,6 +214,25 @@ impl Bus {
     /// [`BusError::Closed`] if the connection had already ended.
     pub async fn close(&self) -> Result<(), BusError> {
         forward!(self, client => client.close().await)
+    }
+
+    /// Whether this is the administration's own process.
+    ///
+    /// # Errors
+    /// [`BusError::AdministeredElsewhere`].
+    pub(crate) fn administers(&self) -> Result<bool, BusError> {
+        match &self.backend {
+            Backend::Embedded(_) => Ok(true),
+            Backend::Stomp(client) => client.check_administration().map(|()| false),
+        }
+    }
+
+    /// Asks the administration in its own process.
+    pub(crate) async fn administer(&self, request: Request) -> Result<Answer, BusError> {
+        match &self.backend {
+            Backend::Embedded(client) => client.administer(request).await,
+            Backend::Stomp(_) => Err(only_embedded()),
+        }
     }
 
     /// Whether a message has the same id when it comes again.

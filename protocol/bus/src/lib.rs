@@ -16,12 +16,14 @@
 //! Modules
 //! * [`handle`]: [`Bus`], [`Subscription`], [`Delivery`], [`Transaction`]
 //! * [`embedded`]: the queue manager in this process, and the seam that the STOMP server uses too
+//! * [`admin`]: what an operator asks of queues and messages, in process or with messages to `/queue/~admin`
 //! * `core`: the queue manager's rules, as a state machine without I/O and clock
 //! * `log`: the segment log under it
 //! * [`stomp`]: STOMP 1.2, server and client
 //! * [`spelling`]: destinations in STOMP headers
 //! * [`error`]: everything that can go wrong
 
+pub mod admin;
 mod core;
 pub mod embedded;
 pub mod error;

@@ -112,6 +112,15 @@ impl<V> Paged<V> {
         pages.flat_map(|(number, page)| ids_of(*number, page.present).zip(&page.values))
     }
 
+    /// Those behind this id; without one, all.
+    pub(crate) fn behind(&self, id: Option<MessageId>) -> impl Iterator<Item = (MessageId, &V)> {
+        let from = id.map_or((0, 0), |id| place_of(id).0);
+        let pages = self.pages.range(from..);
+        let all = pages.flat_map(|(number, page)| ids_of(*number, page.present).zip(&page.values));
+        // No more than those of one page.
+        all.skip_while(move |(known, _)| id.is_some_and(|id| *known <= id))
+    }
+
     pub(crate) fn keys(&self) -> impl Iterator<Item = MessageId> {
         let pages = self.pages.iter();
         pages.flat_map(|(number, page)| ids_of(*number, page.present))
@@ -183,6 +192,8 @@ impl<V: fmt::Debug> fmt::Debug for Paged<V> {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Bound;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -196,6 +207,7 @@ mod tests {
         #[test]
         fn it_does_what_a_map_of_the_standard_library_does(
             changes in proptest::collection::vec((any::<bool>(), id(), any::<u16>()), 0..600),
+            behind in proptest::option::of(id()),
         ) {
             let mut paged = Paged::new();
             let mut map = BTreeMap::new();
@@ -212,6 +224,9 @@ mod tests {
             prop_assert!(paged.keys().eq(map.keys().copied()));
             prop_assert!(paged.values().eq(map.values()));
             prop_assert!(paged.iter().map(|(id, value)| (id, *value)).eq(map.clone()));
+            let from = behind.map_or(Bound::Unbounded, Bound::Excluded);
+            let range = map.range((from, Bound::Unbounded)).map(|(id, value)| (*id, *value));
+            prop_assert!(paged.behind(behind).map(|(id, value)| (id, *value)).eq(range));
             let again: Paged<u16> = paged.clone().into_iter().collect();
             prop_assert!(again.into_iter().eq(map));
         }

@@ -52,7 +52,7 @@ const SUBSCRIPTION: &str = "~sub.";
 
 impl Core {
     /// How often a message may come back counted; `None`: as often as it likes.
-    fn backout_limit(&self, queue: QueueId) -> Option<u32> {
+    pub(super) fn backout_limit(&self, queue: QueueId) -> Option<u32> {
         let attributes = self.queues.get(&queue).map(|queue| &queue.attributes);
         attributes
             .filter(|_| !self.is_sink(queue))
@@ -86,12 +86,16 @@ impl Core {
         let Some(moved) = self.fail_to(queue_id, id, reason, target.as_deref(), cause) else {
             return;
         };
-        self.counters.backed_out += 1;
+        let mut count = 1;
         self.tell_moved(queue_id, &moved);
         for id in following {
             let (reason, cause) = (Reason::Backout, Cause::Parked);
             let parked = self.fail_to(queue_id, id, reason, target.as_deref(), cause);
-            self.counters.backed_out += u64::from(parked.is_some());
+            count += u64::from(parked.is_some());
+        }
+        self.counters.backed_out += count;
+        if let Some(queue) = self.queues.get_mut(&queue_id) {
+            queue.backed_out += count;
         }
     }
 
@@ -264,7 +268,18 @@ impl Core {
         ids: &[MessageId],
     ) -> Result<(usize, usize), BusError> {
         let queue_id = self.moved_from(source)?;
-        let targets = ids.iter().map(|id| self.way_back(queue_id, *id));
+        let targets = ids.iter().map(|id| match self.way_back(queue_id, *id) {
+            Way::To(target) => Ok(Some(target)),
+            Way::InHand | Way::NotMoved => Ok(None),
+            Way::NotThere => {
+                let detail = format!("there is no message {id} in {}", self.name_of(queue_id));
+                Err(BusError::bad_id(detail))
+            }
+            Way::Gone(destination) => Err(BusError::UnknownDestination {
+                destination,
+                remedy: format!("message {id} can't go back to it"),
+            }),
+        });
         let targets: Vec<Option<QueueId>> = targets.collect::<Result<_, _>>()?;
         let mut returned = 0;
         for (id, target) in ids.iter().zip(targets) {
@@ -277,28 +292,23 @@ impl Core {
         Ok((returned, ids.len() - returned))
     }
 
-    /// The queue that a message goes back to; `None` if it can't be touched or came from nowhere.
-    fn way_back(&self, queue_id: QueueId, id: MessageId) -> Result<Option<QueueId>, BusError> {
+    /// The way of a message back to where it stood before it was moved.
+    pub(super) fn way_back(&self, queue_id: QueueId, id: MessageId) -> Way {
         let queue = self.queues.get(&queue_id);
         let Some(held) = queue.and_then(|queue| queue.messages.get(&id)) else {
-            let detail = format!("there is no message {id} in {}", self.name_of(queue_id));
-            return Err(BusError::bad_id(detail));
-        };
-        let Some(original) = held.message.original_destination() else {
-            return Ok(None);
+            return Way::NotThere;
         };
         if matches!(held.state, State::InFlight(_)) {
-            return Ok(None);
+            return Way::InHand;
         }
-        let destination = spelling::from_stomp(original);
-        let target = destination.as_ref().and_then(|it| self.standing_place(it));
-        match (target, destination) {
-            (Some(target), _) => Ok((target != queue_id).then_some(target)),
-            (None, Some(destination)) => Err(BusError::UnknownDestination {
-                destination,
-                remedy: format!("message {id} can't go back to it"),
-            }),
-            (None, None) => Ok(None),
+        let original = held.message.original_destination();
+        let Some(destination) = original.and_then(spelling::from_stomp) else {
+            return Way::NotMoved;
+        };
+        match self.standing_place(&destination) {
+            Some(target) if target == queue_id => Way::NotMoved,
+            Some(target) => Way::To(target),
+            None => Way::Gone(destination),
         }
     }
 
@@ -306,14 +316,7 @@ impl Core {
         let name = destination.name();
         match destination.kind() {
             DestinationKind::Queue if name.starts_with(SUBSCRIPTION) => {
-                let kinds = self.queues.iter();
-                let mut kinds = kinds.filter(|(_, queue)| match &queue.kind {
-                    QueueKind::Durable {
-                        client_id, name: n, ..
-                    } => subscription_name(client_id, n) == name,
-                    _ => false,
-                });
-                kinds.next().map(|(id, _)| *id)
+                self.subscription_named(name)
             }
             DestinationKind::Queue => self.directory.resolve(name).map(|(id, _)| id),
             DestinationKind::TemporaryQueue => self.directory.temporary(name),
@@ -321,7 +324,18 @@ impl Core {
         }
     }
 
-    fn send_back(&mut self, queue: QueueId, id: MessageId, target: QueueId) -> bool {
+    /// The durable subscription of a name that is made for where it is taken for a queue.
+    pub(super) fn subscription_named(&self, name: &str) -> Option<QueueId> {
+        let mut own = self.queues.iter().filter(|(_, queue)| match &queue.kind {
+            QueueKind::Durable {
+                client_id, name: n, ..
+            } => subscription_name(client_id, n) == name,
+            _ => false,
+        });
+        own.next().map(|(id, _)| *id)
+    }
+
+    pub(super) fn send_back(&mut self, queue: QueueId, id: MessageId, target: QueueId) -> bool {
         let Some(held) = self.remove_message(queue, id) else {
             return false;
         };
@@ -384,6 +398,21 @@ impl Core {
             self.write_place(queue_id, id);
         }
     }
+}
+
+/// Whether a message can go back to where it stood before it was moved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// Yes: to this queue.
+    To(QueueId),
+    /// It is not there.
+    NotThere,
+    /// A consumer has it in hand.
+    InHand,
+    /// It was not moved there from anywhere else.
+    NotMoved,
+    /// The place that it came from is not there any more.
+    Gone(Destination),
 }
 
 /// A message that was moved, and where to.

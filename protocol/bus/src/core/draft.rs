@@ -46,6 +46,8 @@ pub(crate) struct Draft {
     moved: Vec<PoisonMoved>,
     /// Messages placed by this step: nobody may see them before its unit is written.
     placed: Vec<(QueueId, MessageId)>,
+    /// They stay unseen until then, though it be a unit of acknowledgements only.
+    keep_placed: bool,
     /// Queues that may have something for somebody.
     pub(super) dirty: BTreeSet<QueueId>,
 }
@@ -121,6 +123,11 @@ impl Draft {
         self.barrier = true;
     }
 
+    /// What this step places tells of what it does.
+    pub(super) const fn keep_placed(&mut self) {
+        self.keep_placed = true;
+    }
+
     pub(super) fn placed(&mut self, queue: QueueId, id: MessageId) {
         self.placed.push((queue, id));
         self.dirty.insert(queue);
@@ -147,7 +154,7 @@ impl Core {
         self.unsynced = !draft.sync;
         let number = self.next_unit;
         self.next_unit += 1;
-        let placed = if is_acknowledgements(&draft.entries) {
+        let placed = if is_acknowledgements(&draft.entries) && !draft.keep_placed {
             // Volatile, all of them: they need not wait. If the unit is lost in a crash, what it acknowledged
             // comes again and is answered again, which a lost answer would never be.
             let free: BTreeSet<MessageId> = draft.placed.iter().map(|(_, id)| *id).collect();

@@ -8,6 +8,7 @@
 //! * A lane changes its owner only when nothing of it is in flight.
 
 pub(crate) mod hash;
+mod shown;
 #[cfg(test)]
 mod tests;
 

@@ -8,6 +8,7 @@ use std::{fmt, num::ParseIntError, str::FromStr};
 
 use bytes::Bytes;
 use pillarbox_messages::Destination;
+use serde::{Deserialize, Serialize};
 
 pub use self::queued::QueuedMessage;
 pub(crate) use self::{
@@ -46,7 +47,8 @@ pub(crate) fn check_correlation_id(id: Option<&str>) -> Result<(), BusError> {
 /// A message's identity, unique in its queue space for ever: `<boot>-<seq>`. Survives redelivery and moves.
 ///
 /// Ordered by the time of the commit that brought the message in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub struct MessageId {
     /// How often the queue space had been opened when the message came.
     pub boot: u64,
@@ -70,6 +72,21 @@ impl FromStr for MessageId {
             boot: boot.parse()?,
             seq: seq.parse()?,
         })
+    }
+}
+
+impl From<MessageId> for String {
+    fn from(id: MessageId) -> Self {
+        id.to_string()
+    }
+}
+
+impl TryFrom<String> for MessageId {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let refused = |_| format!("'{text}' is no message's id, which looks like 3-17");
+        text.parse().map_err(refused)
     }
 }
 
@@ -159,7 +176,8 @@ impl NewMessage {
 }
 
 /// Why a message stands in an error queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Reason {
     /// Its destination does not exist.
     Unroutable,
@@ -197,7 +215,8 @@ impl Reason {
 }
 
 /// What went wrong with a message before it was moved aside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Cause {
     /// Its consumer gave it back as a failure.
     Refused,

@@ -260,6 +260,14 @@ pub(crate) struct Queue {
     pub(crate) choosy: usize,
     /// The sizes of all messages.
     pub(crate) bytes: u64,
+    /// How many messages are in [`State::Scheduled`].
+    pub(crate) scheduled: usize,
+    /// How many are in [`State::InFlight`].
+    pub(crate) in_flight: usize,
+    /// How many were moved out of it since the start because they had failed.
+    pub(crate) backed_out: u64,
+    /// How many have become too old in it since the start.
+    pub(crate) expired: u64,
     /// When it was last told that one was moved aside, and how many have been since.
     pub(crate) told_at: Option<i64>,
     pub(crate) untold: u64,
@@ -278,6 +286,10 @@ impl Queue {
             consumers: VecDeque::new(),
             choosy: 0,
             bytes: 0,
+            scheduled: 0,
+            in_flight: 0,
+            backed_out: 0,
+            expired: 0,
             told_at: None,
             untold: 0,
         }
@@ -290,6 +302,7 @@ impl Queue {
 
     pub(crate) fn insert(&mut self, mut held: Held) {
         self.bytes = self.bytes.saturating_add(held.message.size());
+        self.count_in(held.state);
         let (id, key) = (held.message.id, self.key(&held));
         held.lane = self.lane_of(&held.message);
         match (held.lane, &mut self.lanes) {
@@ -326,7 +339,24 @@ impl Queue {
             }
         }
         self.bytes = self.bytes.saturating_sub(held.message.size());
+        self.count_out(held.state);
         Some(held)
+    }
+
+    const fn count_in(&mut self, state: State) {
+        match state {
+            State::Ready => {}
+            State::Scheduled(_) => self.scheduled += 1,
+            State::InFlight(_) => self.in_flight += 1,
+        }
+    }
+
+    const fn count_out(&mut self, state: State) {
+        match state {
+            State::Ready => {}
+            State::Scheduled(_) => self.scheduled = self.scheduled.saturating_sub(1),
+            State::InFlight(_) => self.in_flight = self.in_flight.saturating_sub(1),
+        }
     }
 
     /// Changes a message's state, and what goes with it.
@@ -334,7 +364,7 @@ impl Queue {
         let Some(held) = self.messages.get_mut(&id) else {
             return;
         };
-        let before = held.standing();
+        let (old, before) = (held.state, held.standing());
         change(held);
         let (state, lane, after) = (held.state, held.lane, held.standing());
         let key = rank_of(held, &self.attributes);
@@ -346,6 +376,8 @@ impl Queue {
             }
             _ => self.withdraw(&key),
         }
+        self.count_out(old);
+        self.count_in(state);
     }
 
     /// A message in no lane can be handed out.
@@ -418,9 +450,8 @@ impl Queue {
     }
 
     /// Whether the queue has its messages in hand: then its lanes can't be changed.
-    pub(crate) fn is_under_way(&self) -> bool {
-        let in_flight = |held: &Held| matches!(held.state, State::InFlight(_));
-        self.messages.values().any(in_flight)
+    pub(crate) const fn is_under_way(&self) -> bool {
+        self.in_flight > 0
     }
 
     /// Makes the queue so. Nothing is under way, and nobody consumes.
@@ -430,7 +461,7 @@ impl Queue {
         self.ready = Ranks::new(self.attributes.order.latest_first);
         self.inserted.clear();
         self.by_correlation = None;
-        self.bytes = 0;
+        (self.bytes, self.scheduled, self.in_flight) = (0, 0, 0);
         for (_, held) in std::mem::take(&mut self.messages) {
             self.insert(held);
         }

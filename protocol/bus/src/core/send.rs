@@ -6,6 +6,7 @@ use pillarbox_messages::DestinationKind;
 
 use super::{
     Core, Counters,
+    admin::is_administration,
     dedup::check_dedup_id,
     message::{
         Failure, MessageId, NewMessage, Parts, QueuedMessage, Reason, check_correlation_id,
@@ -137,6 +138,9 @@ impl Core {
 
     /// How many queues will keep the message.
     fn keepers(&self, message: &NewMessage) -> u64 {
+        if is_administration(&message.destination) {
+            return 0;
+        }
         if !self.directory.knows(&message.destination) {
             return u64::from(message.destination.kind() == DestinationKind::Queue);
         }
@@ -174,6 +178,11 @@ impl Core {
         };
         self.next_seq += 1;
         self.counters.sent += 1;
+        if is_administration(&new.destination) {
+            let unroutable = !self.administer_by_message(id, &new);
+            self.counters.unroutable += u64::from(unroutable);
+            return Sent { id, unroutable };
+        }
         let known = self.directory.knows(&new.destination);
         let lost_queue = !known && new.destination.kind() == DestinationKind::Queue;
         let targets = match (known, lost_queue) {

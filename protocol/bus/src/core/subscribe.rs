@@ -6,6 +6,7 @@ use pillarbox_messages::{Destination, DestinationKind};
 
 use super::{
     Core,
+    admin::is_administration,
     directory::check_name,
     queue::{Consumer, QueueKind, Wants},
     selector::Selector,
@@ -206,6 +207,11 @@ impl Core {
     }
 
     pub(super) fn check_wish(&self, connection: ConnectionId, wish: &Wish) -> Result<(), BusError> {
+        if is_administration(&wish.destination) {
+            return Err(BusError::invalid(
+                "requests to the administration are answered, not kept: nobody takes any",
+            ));
+        }
         let session = self.sessions.get(&connection).ok_or(BusError::Closed)?;
         if session.subscriptions.contains_key(&wish.subscription) {
             return Err(BusError::invalid(

@@ -1,6 +1,7 @@
 //! The rules one by one, and all together against a simple model, a virtual clock and a disk that fails
 //! (`simulation`).
 
+mod administering;
 mod bank;
 mod consuming;
 mod failing;

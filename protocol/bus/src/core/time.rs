@@ -48,6 +48,9 @@ impl Core {
     /// Ends a message that is too old, as its queue wants it.
     pub(super) fn expire_message(&mut self, queue_id: QueueId, id: MessageId) {
         self.counters.expired += 1;
+        if let Some(queue) = self.queues.get_mut(&queue_id) {
+            queue.expired += 1;
+        }
         let queue = self.queues.get(&queue_id);
         match queue.map(|queue| &queue.attributes.on_expiry) {
             Some(OnExpiry::Move(target)) if !self.is_sink(queue_id) => {

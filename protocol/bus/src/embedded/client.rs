@@ -21,6 +21,7 @@ use super::{
     connection::{AckMode, Command, CommandSender, NewMessage, Token},
 };
 use crate::{
+    admin,
     error::BusError,
     handle::{
         BusState, ConnectOptions, GetRequest, Incoming, Outgoing, Selector, SubscribeRequest,
@@ -254,6 +255,23 @@ impl Client {
         self.inner.sender.submit(command).await?;
         if let Err(error) = outcome(answer).await {
             self.table().looks.remove(&token);
+            return Err(error);
+        }
+        receiver.await.map_err(|_| BusError::Closed)
+    }
+
+    pub(crate) async fn administer(
+        &self,
+        request: admin::Request,
+    ) -> Result<admin::Answer, BusError> {
+        let (token, answer) = self.expect()?;
+        let (sender, receiver) = oneshot::channel();
+        self.table().administered.insert(token, sender);
+        let request = Box::new(request);
+        let asked = Command::Administer { request, token };
+        self.inner.sender.submit(asked).await?;
+        if let Err(error) = outcome(answer).await {
+            self.table().administered.remove(&token);
             return Err(error);
         }
         receiver.await.map_err(|_| BusError::Closed)

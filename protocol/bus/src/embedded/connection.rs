@@ -11,7 +11,11 @@ pub use crate::core::{
     message::{Cause, DeliveryId, Failure, MessageId, NewMessage, QueuedMessage, Reason},
     selector::Selector,
 };
-use crate::{embedded::owner::Submission, error::BusError};
+use crate::{
+    admin::{Answer, Request},
+    embedded::owner::Submission,
+    error::BusError,
+};
 
 /// How many events wait in a connection's channel; more wait with the owner of the queues.
 pub(crate) const EVENT_CHANNEL: usize = 64;
@@ -158,6 +162,13 @@ pub enum Command {
         /// Whom to answer.
         token: Token,
     },
+    /// Asks the administration. Answered by `Administered`.
+    Administer {
+        /// What for.
+        request: Box<Request>,
+        /// Whom to answer.
+        token: Token,
+    },
     /// Opens a transaction.
     Begin {
         /// The connection's own number for it, not open.
@@ -224,6 +235,14 @@ pub enum Event {
         returned: usize,
         /// Those that were left alone.
         skipped: usize,
+    },
+    /// What the `Administer` with this token has come to: everything that it changed or tells of is on the disk, as far as
+    /// it is to last.
+    Administered {
+        /// The command's token.
+        token: Token,
+        /// Never an error.
+        answer: Box<Answer>,
     },
     /// The command with this token changed nothing.
     Failed {

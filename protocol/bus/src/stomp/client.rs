@@ -245,6 +245,17 @@ impl Client {
         self.condition.dialect().lasting_ids
     }
 
+    /// Whether the broker of the last connection takes requests to an administration.
+    pub(crate) fn check_administration(&self) -> Result<(), BusError> {
+        let elsewhere = |broker, remedy| Err(BusError::AdministeredElsewhere { broker, remedy });
+        let dialect = self.condition.dialect();
+        match dialect.administered_with {
+            Some(remedy) => elsewhere(dialect.broker, remedy),
+            None if self.condition.has_administration() => Ok(()),
+            None => elsewhere("an older Pillarbox", "restart it with this version"),
+        }
+    }
+
     pub(crate) fn largest_body(&self) -> usize {
         let ours = self.options.limits.body;
         ours.min(self.condition.dialect().largest_body())

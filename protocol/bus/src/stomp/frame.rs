@@ -152,6 +152,9 @@ impl Frame {
     }
 }
 
+/// With this header CONNECTED says that there is an administration to ask.
+pub(super) const ADMINISTRATION: &str = "q-admin";
+
 /// The header that says where a body ends.
 pub(super) const CONTENT_LENGTH: &str = "content-length";
 

@@ -73,10 +73,6 @@ impl LaneTable {
         self.assert_fair();
     }
 
-    pub(crate) fn count(&self) -> usize {
-        self.lanes.len()
-    }
-
     /// A fixed number of lanes is shared evenly among those who take any.
     fn assert_fair(&self) {
         if self.kind != Kind::Fixed {

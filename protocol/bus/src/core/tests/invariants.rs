@@ -19,6 +19,7 @@ pub(crate) fn check(core: &Core) {
     let (mut messages, mut bytes, mut plain, mut in_flight) = (0, 0, 0, 0);
     let (mut due, mut expiry) = (BTreeSet::new(), BTreeSet::new());
     for (queue_id, queue) in &core.queues {
+        check_states(queue);
         let mut ready = BTreeMap::new();
         let mut inserted = BTreeMap::new();
         for (id, held) in queue.messages.iter() {
@@ -99,9 +100,19 @@ fn check_remembered(core: &Core) {
         place.order.insert(*message);
     }
     assert_eq!(remembered.places, places);
-    let size = remembered.sends.values().map(Known::size).sum();
+    let size: u64 = remembered.sends.values().map(Known::size).sum();
     assert_eq!(remembered.bytes, size);
     assert!(remembered.bytes <= core.limits.dedup_bytes);
+}
+
+fn check_states(queue: &Queue) {
+    let count = |is: fn(&State) -> bool| {
+        let states = queue.messages.values().map(|held| &held.state);
+        states.filter(|state| is(state)).count()
+    };
+    let scheduled = count(|state| matches!(state, State::Scheduled(_)));
+    let in_flight = count(|state| matches!(state, State::InFlight(_)));
+    assert_eq!((queue.scheduled, queue.in_flight), (scheduled, in_flight));
 }
 
 fn check_subscriptions(core: &Core) {

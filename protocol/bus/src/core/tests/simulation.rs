@@ -3,6 +3,7 @@
 //!
 //! `PILLARBOX_SEEDS` sets how many seeds are tried; a failing one is printed, and `PILLARBOX_SEED` tries only it.
 
+mod administration;
 mod operations;
 mod promises;
 
@@ -12,7 +13,7 @@ use pillarbox_messages::Destination;
 
 use super::invariants;
 use crate::{
-    BusError, ClientTemplates, Lanes, OutOfOrder, QueueAttributes, QueueDefinition,
+    BusError, ClientTemplates, Lanes, OutOfOrder, QueueAttributes, QueueDefinition, admin,
     core::{
         Core, Effects, Input, Limits, Posted, Wanted,
         message::{MessageId, QueuedMessage},
@@ -157,8 +158,10 @@ struct Simulation {
     mortal: BTreeSet<u64>,
     /// Who takes a message of its choice.
     picky: BTreeSet<(ConnectionId, u64)>,
-    /// Messages that were sent out of order.
+    /// Messages that were sent out of order, or back to where they had failed.
     jumped: BTreeSet<u64>,
+    /// Connections that take answers of the administration.
+    asking: BTreeSet<ConnectionId>,
     ids: BTreeSet<MessageId>,
     /// By the ids that their senders have given them.
     originals: BTreeMap<u64, Original>,
@@ -192,6 +195,7 @@ impl Simulation {
             mortal: BTreeSet::new(),
             picky: BTreeSet::new(),
             jumped: BTreeSet::new(),
+            asking: BTreeSet::new(),
             ids: BTreeSet::new(),
             originals: BTreeMap::new(),
             repetitions: BTreeSet::new(),
@@ -241,7 +245,9 @@ impl Simulation {
                 self.now += i64::try_from(self.below(3000)).unwrap();
                 self.step(Input::Tick);
             }
-            85..=96 => self.write(),
+            85 => self.subscribe_to_answers(),
+            86..=87 => self.administer(),
+            88..=96 => self.write(),
             97 => self.disk.fail_write_after(self.random % 2000),
             98 => self.disk.fail_sync_after(self.random % 3),
             _ => {
@@ -331,6 +337,16 @@ impl Simulation {
                 message,
                 delivery_count,
                 ..
+            } if message.origin() == admin::QUEUE => {
+                self.answered(connection, subscription, delivery, &message);
+                assert_eq!(delivery_count, 1);
+            }
+            Event::Deliver {
+                subscription,
+                delivery,
+                message,
+                delivery_count,
+                ..
             } => {
                 let count = delivery_count;
                 self.delivered(
@@ -358,7 +374,10 @@ impl Simulation {
             Event::Failed { token, error } => {
                 let honest = matches!(
                     error,
-                    BusError::StaleAck | BusError::TransactionTimedOut | BusError::NoSpace(_)
+                    BusError::StaleAck
+                        | BusError::TransactionTimedOut
+                        | BusError::NoSpace(_)
+                        | BusError::UnknownDestination { .. }
                 );
                 assert!(
                     honest || matches!(error, BusError::Refused { .. }),
@@ -371,6 +390,11 @@ impl Simulation {
             Event::SubscriptionClosed { subscription, .. }
             | Event::NoMessage { subscription, .. } => {
                 self.subscriptions.remove(&(connection, subscription));
+            }
+            Event::Administered { token, .. } => {
+                if let Some(asked) = self.asked.remove(&token) {
+                    self.done(&asked);
+                }
             }
             Event::Returned { .. } | Event::Browsed { .. } | Event::Closed { .. } => {}
         }
@@ -453,6 +477,7 @@ impl Simulation {
     /// Nothing more is told to a connection that has gone, so its questions stay open.
     fn forget(&mut self, connection: ConnectionId) {
         self.connections.remove(&connection);
+        self.asking.remove(&connection);
         self.unreleased
             .retain(|posted| posted.connection != connection);
         self.hands

@@ -8,6 +8,7 @@ use std::{
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::{
+    admin::Answer,
     embedded::connection::{Event, EventReceiver, QueuedMessage, Token},
     error::BusError,
     handle::{
@@ -32,6 +33,8 @@ pub(super) struct Table {
     pub(super) pulls: BTreeMap<u64, oneshot::Sender<Result<Arrival, BusError>>>,
     /// Who wants to look at messages.
     pub(super) looks: BTreeMap<u64, oneshot::Sender<Vec<Incoming>>>,
+    /// Who has asked the administration.
+    pub(super) administered: BTreeMap<Token, oneshot::Sender<Answer>>,
     pub(super) closed: Option<BusError>,
 }
 
@@ -62,6 +65,7 @@ impl Shared {
         table.subscriptions.clear();
         table.pulls.clear();
         table.looks.clear();
+        table.administered.clear();
         for (_, waiting) in std::mem::take(&mut table.waiting) {
             drop(waiting.send(Err(reason.clone())));
         }
@@ -147,6 +151,12 @@ pub(super) async fn take_events(
                 if let Some(looking) = shared.lock().looks.remove(&subscription) {
                     drop(looking.send(seen.collect()));
                 }
+            }
+            Event::Administered { token, answer } => {
+                if let Some(asking) = shared.lock().administered.remove(&token) {
+                    drop(asking.send(*answer));
+                }
+                shared.answer(token, Ok(()));
             }
             Event::Failed { token, error } => shared.answer(token, Err(error)),
             Event::SubscriptionClosed {

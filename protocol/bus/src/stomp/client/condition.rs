@@ -22,6 +22,8 @@ struct State {
     trying: String,
     /// Of the broker of the last connection.
     dialect: &'static Dialect,
+    /// Whether that broker says that it has an administration.
+    administration: bool,
 }
 
 impl Default for Condition {
@@ -31,17 +33,19 @@ impl Default for Condition {
             silent: Vec::new(),
             trying: String::new(),
             dialect: &PILLARBOX,
+            administration: false,
         }))
     }
 }
 
 impl Condition {
     /// A connection stands.
-    pub(super) fn connected(&self, dialect: &'static Dialect) {
+    pub(super) fn connected(&self, dialect: &'static Dialect, administration: bool) {
         let mut state = self.lock();
         state.trouble = None;
         state.silent.clear();
         state.dialect = dialect;
+        state.administration = administration;
     }
 
     /// There is no connection, and why.
@@ -86,6 +90,11 @@ impl Condition {
     /// Of the broker of the last connection; before the first as if it were one of ours.
     pub(super) fn dialect(&self) -> &'static Dialect {
         self.lock().dialect
+    }
+
+    /// Whether the broker of the last connection has said that it has an administration.
+    pub(super) fn has_administration(&self) -> bool {
+        self.lock().administration
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -12,7 +12,7 @@ use crate::{
     error::{BusError, OPEN_WIRE},
     stomp::{
         codec::{FrameLimits, StompCodec},
-        frame::{Frame, StompCommand},
+        frame::{ADMINISTRATION, Frame, StompCommand},
         heart_beat::HeartBeat,
         wire::{StallLimits, Wire, WireError, prepare},
     },
@@ -23,6 +23,8 @@ use crate::{
 pub(super) struct Dialled {
     pub(super) wire: Wire<PromptStream>,
     pub(super) dialect: &'static Dialect,
+    /// Whether the broker says that it has an administration.
+    pub(super) administration: bool,
 }
 
 /// Connects to `address` and opens a session, which may take as long as `patience`.
@@ -104,7 +106,12 @@ async fn open(
     wire.set_deadline(None);
     wire.open(options.limits, ours.agree(theirs));
     let dialect = Dialect::of_server(answer.header("server"));
-    Ok(Dialled { wire, dialect })
+    let administration = answer.header(ADMINISTRATION).is_some();
+    Ok(Dialled {
+        wire,
+        dialect,
+        administration,
+    })
 }
 
 fn new_wire(stream: TcpStream, options: &StompOptions) -> Wire<PromptStream> {

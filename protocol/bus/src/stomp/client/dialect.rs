@@ -50,6 +50,8 @@ pub(super) struct Dialect {
     content_length: bool,
     percent: bool,
     limits: Limits,
+    /// What its queues are administered with, if that is not our administration.
+    pub(super) administered_with: Option<&'static str>,
 }
 
 /// How a message's time to live is written.
@@ -118,6 +120,7 @@ pub(super) static PILLARBOX: Dialect = Dialect {
         headers: usize::MAX,
         frame: usize::MAX,
     },
+    administered_with: None,
 };
 
 /// ActiveMQ Classic: `StompWireFormat` for the limits, `StompSubscription.onStompMessageNack` for NACK,
@@ -140,6 +143,9 @@ static ACTIVEMQ: Dialect = Dialect {
         headers: 1000,
         frame: 100 << 20,
     },
+    administered_with: Some(
+        "use its web console, or 'activemq dstat queues' and 'activemq browse'",
+    ),
 };
 
 /// Artemis: its `StompFrameHandlerV11.onNack` acknowledges, and an ACK's `transaction` is not looked at.
@@ -165,6 +171,7 @@ static ARTEMIS: Dialect = Dialect {
         headers: 1000,
         frame: 10 << 20,
     },
+    administered_with: Some("use its console, or 'artemis queue stat' and 'artemis browser'"),
 };
 
 /// RabbitMQ: its STOMP plugin's manual, "Destinations", "Ack and Nack", "Temp Queue Destinations".
@@ -190,6 +197,7 @@ static RABBITMQ: Dialect = Dialect {
         headers: 100,
         frame: 4 << 20,
     },
+    administered_with: Some("use its management page, or 'rabbitmqctl list_queues'"),
 };
 
 /// A broker that says nothing, or something unknown, about itself: what works everywhere.
@@ -214,6 +222,7 @@ static OTHER: Dialect = Dialect {
         headers: 100,
         frame: 4 << 20,
     },
+    administered_with: Some("use its own tools"),
 };
 
 const MESSAGES: Prefetch = Prefetch {

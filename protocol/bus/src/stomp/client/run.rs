@@ -197,9 +197,13 @@ impl Owner {
     }
 
     async fn session(&mut self, dialled: Dialled) -> End {
-        let Dialled { mut wire, dialect } = dialled;
+        let Dialled {
+            mut wire,
+            dialect,
+            administration,
+        } = dialled;
         self.core.connected(dialect, &mut wire.output);
-        self.handles.condition.connected(dialect);
+        self.handles.condition.connected(dialect, administration);
         self.told.clear();
         self.handles.state.send_replace(BusState::Connected);
         tracing::info!(client = %self.client_id, broker = dialect.broker, "connected to the bus");

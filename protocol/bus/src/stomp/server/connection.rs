@@ -19,7 +19,7 @@ use crate::{
     error::BusError,
     stomp::{
         codec::{FrameLimits, StompCodec},
-        frame::{Frame, FrameWriter, StompCommand},
+        frame::{ADMINISTRATION, Frame, FrameWriter, StompCommand},
         heart_beat::HeartBeat,
         wire::{HIGH_WATER, StallLimits, Wire, WireError},
     },
@@ -94,7 +94,8 @@ where
         .plain("version", VERSION)
         .plain("heart-beat", ours)
         .plain("server", concat!("Pillarbox/", env!("CARGO_PKG_VERSION")))
-        .plain("session", connection.id().0);
+        .plain("session", connection.id().0)
+        .plain(ADMINISTRATION, true);
     connected.finish(b"");
     wire.set_deadline(None);
     wire.open(limits.frame, ours.agree(hello.heart_beat));

@@ -419,8 +419,8 @@ impl Session {
                 };
                 Ok(self.done(pending, message_id, unroutable, out))
             }
-            // No frame asks for it.
-            Event::Returned { .. } => Ok(Flow::Continue),
+            // No frame asks for these.
+            Event::Returned { .. } | Event::Administered { .. } => Ok(Flow::Continue),
             Event::Failed { token, error } => {
                 let receipt = self.answered(token).and_then(|pending| pending.receipt);
                 Err(Refusal {

@@ -1,5 +1,6 @@
 //! The server, seen from its clients.
 
+mod administering;
 mod clients;
 mod edges;
 mod hostile;

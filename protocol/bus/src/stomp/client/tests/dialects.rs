@@ -484,3 +484,25 @@ async fn a_broker_without_a_host_of_the_addresss_name_is_asked_for_its_own() {
     assert_eq!(hello.header("host"), Some("/"));
     bus.ready(DEADLINE).await.unwrap();
 }
+
+#[tokio::test]
+async fn other_brokers_are_administered_with_their_own_tools() {
+    for (server, told) in [
+        (ACTIVEMQ, "it is ActiveMQ; use its web console"),
+        (ARTEMIS, "it is Artemis; use its console"),
+        (RABBITMQ, "'rabbitmqctl list_queues'"),
+        ("Something/1", "it is a STOMP broker; use its own tools"),
+        // One of ours that says nothing of it.
+        (
+            "Pillarbox/0.1.0",
+            "it is an older Pillarbox; restart it with this version",
+        ),
+    ] {
+        let (bus, mut peer) = connected(server).await;
+        let error = bus.administration().await.unwrap_err();
+        assert_eq!(error.name(), "NOT-HERE");
+        assert!(error.to_string().contains(told), "{error}");
+        // It has not been bothered.
+        peer.expect_nothing(Duration::from_millis(20)).await;
+    }
+}

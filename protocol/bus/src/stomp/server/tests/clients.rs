@@ -20,7 +20,7 @@ fn options(site: &Site) -> StompOptions {
     }
 }
 
-fn client(site: &Site, id: &str) -> Bus {
+pub(super) fn client(site: &Site, id: &str) -> Bus {
     Bus::stomp(
         options(site),
         ConnectOptions {
@@ -45,7 +45,7 @@ fn durable() -> SubscribeRequest {
     }
 }
 
-fn persistent(destination: Destination, body: impl Into<bytes::Bytes>) -> Outgoing {
+pub(super) fn persistent(destination: Destination, body: impl Into<bytes::Bytes>) -> Outgoing {
     Outgoing {
         persistent: true,
         ..Outgoing::new(destination, body)
