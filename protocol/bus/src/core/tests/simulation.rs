@@ -96,8 +96,9 @@ struct Asked {
     staged: Vec<(u64, Original)>,
     /// What is to be remembered as soon as it is done.
     fresh: Vec<(u64, Original)>,
-    /// The ids of its sender's own that are known when it is done.
-    named: Vec<u64>,
+    /// The ids of its sender's own that are known when it is done, each with the marker of whom it means: another may have it
+    /// by then, because it was too old.
+    named: Vec<(u64, u64)>,
     /// It only repeats what was known.
     again: bool,
 }

@@ -244,13 +244,13 @@ impl Simulation {
     /// What the bus makes of a message whose sender has named it: nobody may ever see a repetition.
     fn settle(&mut self, asked: &mut Asked, id: u64, original: Original) {
         let now = self.now;
-        let known = self
-            .originals
-            .get(&id)
-            .is_some_and(|it| it.is_remembered(now));
-        let known = known || asked.fresh.iter().any(|(other, _)| *other == id);
-        asked.named.push(id);
-        if known {
+        let known = self.originals.get(&id);
+        let known = known.filter(|it| it.is_remembered(now));
+        let mut fresh = asked.fresh.iter();
+        let fresh = fresh.find_map(|(other, it)| (*other == id).then_some(it));
+        let known = known.or(fresh).map(|it| it.marker);
+        asked.named.push((id, known.unwrap_or(original.marker)));
+        if known.is_some() {
             asked.sent.retain(|key| !original.sent.contains(key));
             self.expected.retain(|key, _| !original.sent.contains(key));
             self.repetitions.insert(original.marker);

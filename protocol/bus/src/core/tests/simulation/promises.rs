@@ -37,8 +37,9 @@ impl Simulation {
     /// The bus knows a sender's own id from now on, or has said that it did.
     pub(super) fn known(&mut self, asked: Asked, message: Option<MessageId>) {
         self.originals.extend(asked.fresh);
-        for id in asked.named {
-            let Some(original) = self.originals.get_mut(&id) else {
+        for (id, marker) in asked.named {
+            let original = self.originals.get_mut(&id);
+            let Some(original) = original.filter(|it| it.marker == marker) else {
                 continue;
             };
             original.promised = true;
