@@ -31,6 +31,7 @@ pub(super) fn definitions(repository: &Repository, node: &Node) -> Vec<QueueDefi
         definitions.push(QueueDefinition {
             name: (*name).to_owned(),
             attributes: with(of_pillar(name), own.copied()),
+            drain: own.is_some_and(|queue| queue.drain),
         });
     }
     for queue in described {
@@ -38,6 +39,7 @@ pub(super) fn definitions(repository: &Repository, node: &Node) -> Vec<QueueDefi
             definitions.push(QueueDefinition {
                 name: queue.name.clone(),
                 attributes: with(QueueAttributes::default(), Some(queue)),
+                drain: queue.drain,
             });
         }
     }
@@ -177,6 +179,10 @@ pillar_destinations = { south = "topic://books.south" }
         let orders = &definitions[1].attributes;
         let hash = LaneHash::JavaString;
         assert_eq!(orders.lanes, Lanes::Hashed { count: 4, hash });
+        assert!(
+            !definitions[1].drain,
+            "what is in the queue is in the way of other lanes"
+        );
         assert_eq!(orders.backout_queue.as_deref(), Some("orders.backout"));
         let tickets = &definitions[2].attributes;
         assert!(tickets.out_of_order.top && tickets.out_of_order.before);
@@ -189,8 +195,10 @@ name = "books.north"
 backout_limit = 0
 retry_delay = "2s"
 expiry_queue = "old"
+drain = true
 "#,
         );
+        assert!(definitions[0].drain);
         let north = &definitions[0].attributes;
         assert_eq!((north.lanes, north.backout_limit), (Lanes::Key, None));
         assert_eq!(north.retry_delay.initial_ms, 2_000);

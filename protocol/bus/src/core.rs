@@ -5,12 +5,14 @@
 //! is written. If a unit can't be written, the whole state is thrown away with the connections.
 
 mod admin;
+mod alter;
 pub(crate) mod attributes;
 pub(crate) mod backout;
 mod consume;
 pub(crate) mod dedup;
 mod directory;
 mod draft;
+pub(crate) mod epoch;
 mod lanes;
 pub(crate) mod message;
 mod position;
@@ -192,6 +194,8 @@ pub(crate) struct Core {
     remembered: Remembered,
     queues: BTreeMap<QueueId, Queue>,
     sessions: BTreeMap<ConnectionId, Session>,
+    /// Queues where some messages wait until the others are gone.
+    draining: BTreeSet<QueueId>,
     /// When messages expire. Those in flight may be missing.
     expiry: BTreeSet<(i64, QueueId, MessageId)>,
     /// When scheduled messages become ready.
@@ -231,6 +235,7 @@ impl Core {
             remembered: Remembered::default(),
             queues: BTreeMap::new(),
             sessions: BTreeMap::new(),
+            draining: BTreeSet::new(),
             expiry: BTreeSet::new(),
             due: BTreeSet::new(),
             waits: BTreeSet::new(),
@@ -278,6 +283,7 @@ impl Core {
             Input::Failed(reason) => self.fail_space(reason),
             Input::Shutdown => self.shut_down(),
         }
+        self.end_drains();
         self.pump();
         self.finish()
     }
@@ -437,6 +443,15 @@ impl Core {
             } => self.delete_for(connection, &queue, &messages, token),
             Command::Administer { request, token } => {
                 self.administer_for(connection, &request, token);
+            }
+            Command::Alter {
+                queue,
+                lanes,
+                drain,
+                token,
+            } => {
+                let done = self.alter(&queue, lanes, drain);
+                self.answer(connection, token, done);
             }
             Command::Disconnect { token } => self.disconnect(connection, token),
             Command::Subscribe { .. }

@@ -126,6 +126,22 @@ pub enum BusError {
         /// The queue space's directory.
         dir: String,
     },
+    /// A queue can't be changed so, or can't go, while it has messages or somebody uses it.
+    #[error("{detail}")]
+    QueueNotEmpty {
+        /// What is in the way, and what to do about it.
+        detail: String,
+    },
+    /// A queue's lanes are being changed already.
+    #[error(
+        "queue '{queue}' is being drained for its new lanes ({left} messages to go); change it when that is done"
+    )]
+    Draining {
+        /// The queue's name.
+        queue: String,
+        /// How many messages are still in the earlier lanes.
+        left: usize,
+    },
     /// The operating system refused.
     #[error("{what}: {reason}")]
     Io {
@@ -218,6 +234,8 @@ impl BusError {
             Self::TransactionTimedOut => "TX-TIMEOUT",
             Self::TooLarge { .. } => "LIMIT",
             Self::NoSpace(_) => "NO-SPACE",
+            Self::QueueNotEmpty { .. } => "QUEUE-NOT-EMPTY",
+            Self::Draining { .. } => "DRAINING",
             Self::SpaceFailed(_) | Self::Corrupt { .. } | Self::Io { .. } => "SPACE-FAILED",
             Self::Locked { .. } => "LOCKED",
             Self::Refused { name, .. } => name,

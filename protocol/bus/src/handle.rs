@@ -20,6 +20,7 @@ pub use self::{
 };
 use crate::{
     admin::{Administration, Answer, Request},
+    core::attributes::Lanes,
     embedded::{Broker, client::Client as EmbeddedClient},
     error::BusError,
     handle::delivery::{AckHandle, Arrival},
@@ -201,6 +202,28 @@ impl Bus {
     /// [`BusError::AdministeredElsewhere`], with what to use instead.
     pub async fn administration(&self) -> Result<Administration, BusError> {
         Administration::over(self.clone()).await
+    }
+
+    /// Changes a queue's lanes while everything goes on. If messages are in the way, it is refused; or they are drained:
+    /// what comes from now on has the new lanes and waits until everything that was there is gone, also over a restart.
+    /// What the next start wants of the queue must be changed as well. Only the embedded bus, within its process, does
+    /// this.
+    ///
+    /// # Errors
+    /// [`BusError::QueueNotEmpty`] without `drain`; [`BusError::Draining`] while an earlier change is under way; what else
+    /// the bus has against it.
+    pub async fn alter_lanes(
+        &self,
+        queue: Destination,
+        lanes: Lanes,
+        drain: bool,
+    ) -> Result<(), BusError> {
+        match &self.backend {
+            Backend::Embedded(client) => client.alter_lanes(queue, lanes, drain).await,
+            Backend::Stomp(_) => Err(BusError::invalid(
+                "over STOMP queues can't be changed; change them in the process that has the bus",
+            )),
+        }
     }
 
     /// Starts to gather sends and acknowledgements that are to happen together or not at all.

@@ -37,6 +37,8 @@ pub struct QueueNode {
     pub out_of_order: Option<Vec<Jump>>,
     /// Where messages go that are too old; none: they are dropped.
     pub expiry_queue: Option<String>,
+    /// Whether its lanes may change while messages are in it.
+    pub drain: bool,
 }
 
 /// A queue's order.
@@ -114,6 +116,7 @@ pub(crate) struct RawQueue {
     pub(crate) retry_delay_max: Option<Text<HumaneDuration>>,
     pub(crate) out_of_order: Option<Vec<OneOf<Jump>>>,
     pub(crate) expiry_queue: Option<String>,
+    pub(crate) drain: Option<bool>,
 }
 
 /// A word of an order.
@@ -238,6 +241,7 @@ fn queue(path: &str, name: String, raw: &RawQueue, checker: &mut Checker<'_>) ->
             .as_ref()
             .map(|words| words.iter().map(|OneOf(it)| *it).collect()),
         expiry_queue: raw.expiry_queue.clone(),
+        drain: raw.drain.unwrap_or(false),
     }
 }
 

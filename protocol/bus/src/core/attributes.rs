@@ -153,6 +153,9 @@ pub struct QueueDefinition {
     pub name: String,
     /// What it is like.
     pub attributes: QueueAttributes,
+    /// Whether its lanes may be changed while messages are in it: they are dealt with in their lanes before those that
+    /// come from then on.
+    pub drain: bool,
 }
 
 /// The longest pause there may be, in milliseconds: ten years, leap days included.

@@ -6,7 +6,7 @@ use pillarbox_messages::{Destination, DestinationKind};
 
 use super::{
     Core, ERROR_QUEUE,
-    attributes::{Lanes, QueueAttributes},
+    attributes::{Lanes, QueueAttributes, QueueDefinition},
     queue::{Queue, QueueKind, part_number},
     unit::{Definition, Entry, QueueId},
 };
@@ -143,13 +143,13 @@ impl Core {
 
     fn make_queue_with(&mut self, kind: QueueKind, attributes: QueueAttributes) -> QueueId {
         let id = self.next_queue_id();
-        if let Some(definition) = definition_of(&kind, &attributes) {
+        self.insert_queue(id, kind, attributes);
+        if let Some(definition) = self.queues.get(&id).and_then(definition_of) {
             self.draft.write_synced(Entry::Define {
                 queue: id,
                 definition,
             });
         }
-        self.insert_queue(id, kind, attributes);
         id
     }
 
@@ -159,9 +159,13 @@ impl Core {
         kind: QueueKind,
         attributes: QueueAttributes,
     ) {
-        self.directory.insert(id, &kind);
-        self.queues.insert(id, Queue::new(kind, attributes));
+        self.insert_known(id, Queue::new(kind, attributes));
         self.note_names();
+    }
+
+    pub(super) fn insert_known(&mut self, id: QueueId, queue: Queue) {
+        self.directory.insert(id, &queue.kind);
+        self.queues.insert(id, queue);
     }
 
     /// Whether others move messages to this queue.
@@ -182,16 +186,18 @@ impl Core {
             let QueueKind::Named { name, .. } = &queue.kind else {
                 return None;
             };
-            match queue.attributes.lanes {
-                Lanes::Hashed { count, .. } => Some((name.clone(), count)),
-                _ => None,
-            }
+            let count = queue.numbered_lanes();
+            (count > 0).then(|| (name.clone(), count))
         });
         self.directory.parts = parts.collect();
     }
 
     /// Refuses a name that would mean two things.
-    fn check_parts(&self, name: &str, attributes: &QueueAttributes) -> Result<(), BusError> {
+    pub(super) fn check_parts(
+        &self,
+        name: &str,
+        attributes: &QueueAttributes,
+    ) -> Result<(), BusError> {
         if let Some((_, Some(part))) = self.directory.resolve(name) {
             let detail = format!("'{name}' is lane {part} of another queue");
             return Err(BusError::invalid(detail));
@@ -222,6 +228,7 @@ impl Core {
         for message in messages {
             self.remove_message(id, message);
         }
+        self.draining.remove(&id);
         if let Some(queue) = self.queues.remove(&id) {
             self.directory.remove(id, &queue.kind);
             if queue.kind.is_lasting() {
@@ -262,17 +269,20 @@ impl Core {
     /// Makes a queue as it must be, or makes it so.
     pub(super) fn define_queue(
         &mut self,
-        name: &str,
-        attributes: &QueueAttributes,
+        QueueDefinition {
+            name,
+            attributes,
+            drain,
+        }: &QueueDefinition,
     ) -> Result<(), BusError> {
         check_name(name)?;
         attributes.check(name)?;
         self.check_parts(name, attributes)?;
         match self.directory.queue(name) {
-            Some(id) => self.alter_queue(id, name, attributes)?,
+            Some(id) => self.alter_queue(id, name, attributes, *drain)?,
             None => {
                 let kind = QueueKind::Named {
-                    name: name.to_owned(),
+                    name: name.clone(),
                     passing: false,
                 };
                 self.make_queue_with(kind, attributes.clone());
@@ -286,38 +296,6 @@ impl Core {
                 });
             }
         }
-        Ok(())
-    }
-
-    fn alter_queue(
-        &mut self,
-        id: QueueId,
-        name: &str,
-        attributes: &QueueAttributes,
-    ) -> Result<(), BusError> {
-        let Some(queue) = self.queues.get_mut(&id) else {
-            return Ok(());
-        };
-        if queue.attributes == *attributes {
-            return Ok(());
-        }
-        let what = change_refused(queue, attributes);
-        if let Some(what) = what {
-            let count = queue.messages.len();
-            let detail = format!(
-                "{what} of queue '{name}' can't be changed while messages are in it ({count})"
-            );
-            let name = "QUEUE-NOT-EMPTY".to_owned();
-            return Err(BusError::Refused { name, detail });
-        }
-        queue.become_like(attributes.clone());
-        if let Some(definition) = definition_of(&queue.kind, &queue.attributes) {
-            self.draft.write_synced(Entry::Define {
-                queue: id,
-                definition,
-            });
-        }
-        self.note_names();
         Ok(())
     }
 
@@ -339,28 +317,16 @@ impl Core {
     }
 }
 
-/// What of a queue must stay as it is for now, if these attributes would change it. An order is the queue's for ever;
-/// messages under way keep their lanes, and a number of lanes has told senders where to send.
-fn change_refused(queue: &Queue, attributes: &QueueAttributes) -> Option<&'static str> {
-    let old = &queue.attributes;
-    let numbered = |lanes: Lanes| matches!(lanes, Lanes::Hashed { .. });
-    if old.order != attributes.order && !queue.messages.is_empty() {
-        return Some("the order");
-    }
-    let fixed = numbered(old.lanes) || numbered(attributes.lanes);
-    let busy = (fixed && !queue.messages.is_empty()) || queue.is_under_way();
-    (old.lanes != attributes.lanes && busy).then_some("the lanes")
-}
-
 /// What the log must know of a queue; `None` if it must know nothing.
-pub(super) fn definition_of(kind: &QueueKind, attributes: &QueueAttributes) -> Option<Definition> {
-    match kind {
+pub(super) fn definition_of(queue: &Queue) -> Option<Definition> {
+    match &queue.kind {
         QueueKind::Named {
             name,
             passing: false,
         } => Some(Definition::Queue {
             name: name.clone(),
-            attributes: attributes.clone(),
+            attributes: queue.attributes.clone(),
+            drain: queue.drain(),
         }),
         QueueKind::Durable {
             client_id,

@@ -17,8 +17,8 @@ use std::{
     num::NonZeroU64,
 };
 
-use super::{attributes::Lanes, message::MessageId, rank::SortKey};
-use crate::embedded::connection::ConnectionId;
+use super::{attributes::Lanes, message::MessageId, queue::Consumer, rank::SortKey};
+use crate::embedded::connection::{AckMode, ConnectionId};
 
 /// A lane's number in its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -249,13 +249,13 @@ impl LaneTable {
     }
 
     /// A consumer comes. Lanes of a fixed number are divided anew, with as few moves as possible.
-    pub(crate) fn join(&mut self, consumer: ConsumerId, auto: bool, pinned: Option<LaneId>) {
+    pub(crate) fn join(&mut self, consumer: &Consumer) {
         let owner = Owner {
-            auto,
-            pinned,
+            auto: consumer.ack == AckMode::Auto,
+            pinned: consumer.part.map(LaneId::nth),
             ..Owner::default()
         };
-        self.owners.insert(consumer, owner);
+        self.owners.insert(consumer.id(), owner);
         self.divide();
     }
 
@@ -287,11 +287,8 @@ impl LaneTable {
         &self,
         part: Option<u32>,
     ) -> impl Iterator<Item = (SortKey, MessageId)> {
-        let part = part.map(LaneId::nth);
-        let wanted = self
-            .free
-            .iter()
-            .filter(move |(_, id)| part.is_none_or(|part| part == **id));
+        let wanted = self.free.iter();
+        let wanted = wanted.filter(move |(_, id)| part.is_none_or(|part| self.is_part(part, **id)));
         wanted.filter_map(|(key, id)| {
             let head = self.lanes.get(id)?.ready.get(key)?;
             Some((*key, *head))
@@ -300,8 +297,13 @@ impl LaneTable {
 
     /// Whether a message of this rank is the first of its lane, which has no owner.
     pub(crate) fn is_free_head(&self, id: LaneId, key: SortKey, part: Option<u32>) -> bool {
-        let wanted = part.is_none_or(|part| LaneId::nth(part) == id);
+        let wanted = part.is_none_or(|part| self.is_part(part, id));
         wanted && self.free.get(&key) == Some(&id)
+    }
+
+    /// Whether this is the lane of this number, where lanes have any.
+    fn is_part(&self, part: u32, id: LaneId) -> bool {
+        self.kind == Kind::Fixed && LaneId::nth(part) == id
     }
 
     /// How many lanes a consumer owns.
@@ -309,12 +311,6 @@ impl LaneTable {
         self.owners
             .get(&consumer)
             .map_or(0, |owner| owner.lanes.len())
-    }
-
-    /// Whether a consumer wants one lane only.
-    pub(crate) fn is_pinned(&self, consumer: ConsumerId) -> bool {
-        let owner = self.owners.get(&consumer);
-        owner.is_some_and(|owner| owner.pinned.is_some())
     }
 
     /// Gives the first lane without an owner to a consumer.
@@ -340,6 +336,11 @@ impl LaneTable {
             let others = lane.later.iter().chain(&lane.retrying);
             lane.ready.values().chain(others).copied()
         })
+    }
+
+    /// The messages of all lanes that are in nobody's hands.
+    pub(crate) fn all_waiting(&self) -> impl Iterator<Item = MessageId> {
+        self.lanes.keys().flat_map(|id| self.waiting(*id))
     }
 
     /// The latest message of a keyed lane is done: whoever comes first owns what follows.

@@ -69,7 +69,7 @@ impl Core {
         };
         let selector = wish.selector.clone();
         let found = queue.first_for_pull(selector.as_ref(), part);
-        if found.is_none() && wait != Wait::No && selector.is_some() && queue.lanes.is_some() {
+        if found.is_none() && wait != Wait::No && selector.is_some() && queue.has_lanes() {
             return Err(BusError::invalid(
                 "where there are lanes nobody can wait for a message of his choice",
             ));
@@ -98,10 +98,11 @@ impl Core {
                     prefetch: 1,
                     in_flight: 0,
                     once: true,
+                    part,
                     wants: selector.map(|it| Box::new(Wants::new(it))),
                 };
                 if let Some(queue) = self.queues.get_mut(&queue_id) {
-                    queue.add_consumer(consumer, part);
+                    queue.add_consumer(consumer);
                 }
                 self.draft.dirty.insert(queue_id);
             }
@@ -260,6 +261,9 @@ impl Queue {
     }
 
     fn can_be_pulled(&self, held: &super::queue::Held, part: Option<u32>) -> bool {
+        if self.waits(&held.message) {
+            return false;
+        }
         match (held.lane, &self.lanes) {
             (Some(lane), Some(lanes)) => lanes.is_free_head(lane, self.key(held), part),
             _ => held.state == State::Ready && part.is_none(),
@@ -292,16 +296,19 @@ impl Queue {
         limit: usize,
         all: bool,
     ) -> (Vec<Browsed>, bool, u64) {
-        let mut order: Vec<(SortKey, MessageId)> = if self.lanes.is_none() && !all {
-            self.ready.iter().collect()
+        let plain = self.lanes.is_none() && self.next.is_none();
+        let mut order: Vec<(bool, SortKey, MessageId)> = if plain && !all {
+            let ready = self.ready.iter();
+            ready.map(|(key, id)| (false, key, id)).collect()
         } else {
             let held = self.messages.iter();
             let seen = held.filter(|(_, held)| all || held.state == State::Ready);
-            seen.map(|(id, held)| (self.key(held), id)).collect()
+            let seen = seen.map(|(id, held)| (self.waits(&held.message), self.key(held), id));
+            seen.collect()
         };
         order.sort_unstable();
         let (mut shown, mut bytes, mut after) = (Vec::new(), 0_u64, 0);
-        for (_, id) in order {
+        for (.., id) in order {
             let Some(held) = self.messages.get(&id) else {
                 continue;
             };

@@ -7,6 +7,7 @@ use std::{
 
 use super::{
     attributes::{Lanes, QueueAttributes},
+    epoch::{Drain, Next},
     lanes::{ConsumerId, LaneId, LaneTable, Standing, hash},
     message::{DeliveryId, MessageId, QueuedMessage},
     rank::SortKey,
@@ -203,6 +204,8 @@ pub(crate) struct Consumer {
     pub(crate) in_flight: u32,
     /// It takes one message only.
     pub(crate) once: bool,
+    /// The number of the one lane that it wants.
+    pub(crate) part: Option<u32>,
     /// What it wants, if that is not everything.
     pub(crate) wants: Option<Box<Wants>>,
 }
@@ -222,6 +225,15 @@ impl Wants {
             matches: BTreeMap::new(),
         }
     }
+
+    /// Finds out which of those that can be handed out are wanted.
+    fn look_through(&mut self, ready: &Ranks, messages: &Paged<Held>) {
+        let ready = ready.iter().filter(|(_, id)| {
+            let held = messages.get(id);
+            held.is_some_and(|held| self.selector.selects(&held.message))
+        });
+        self.matches = ready.collect();
+    }
 }
 
 /// Messages by their correlation id.
@@ -230,6 +242,16 @@ pub(crate) type Correlations = BTreeMap<String, BTreeSet<MessageId>>;
 impl Consumer {
     pub(crate) const fn id(&self) -> ConsumerId {
         (self.connection, self.subscription)
+    }
+
+    /// Whether it can take more.
+    pub(crate) const fn is_eager(&self) -> bool {
+        self.in_flight < self.prefetch
+    }
+
+    /// Whether it can take what is in no lane, or in one that belongs to whoever takes it.
+    pub(crate) const fn takes_loose(&self) -> bool {
+        self.is_eager() && self.part.is_none()
     }
 }
 
@@ -254,6 +276,8 @@ pub(crate) struct Queue {
     pub(crate) inserted: BTreeMap<SortKey, MessageId>,
     /// The lanes, if there are any.
     pub(crate) lanes: Option<Box<LaneTable>>,
+    /// Those that wait until all others are gone, because they have other lanes.
+    pub(crate) next: Option<Box<Next>>,
     /// The one whose turn it is comes first.
     pub(crate) consumers: VecDeque<Consumer>,
     /// How many of them don't want everything.
@@ -283,6 +307,7 @@ impl Queue {
             messages: Paged::new(),
             by_correlation: None,
             inserted: BTreeMap::new(),
+            next: None,
             consumers: VecDeque::new(),
             choosy: 0,
             bytes: 0,
@@ -305,7 +330,11 @@ impl Queue {
         self.count_in(held.state);
         let (id, key) = (held.message.id, self.key(&held));
         held.lane = self.lane_of(&held.message);
-        match (held.lane, &mut self.lanes) {
+        let waits = self.waits(&held.message);
+        if let Some(next) = self.next.as_mut().filter(|_| waits) {
+            next.count += 1;
+        }
+        match (held.lane, self.lane_table(waits)) {
             (Some(lane), Some(lanes)) => lanes.insert(lane, id, key, held.standing()),
             _ if held.state == State::Ready => self.offer(key, &held.message),
             _ => {}
@@ -324,7 +353,11 @@ impl Queue {
     pub(crate) fn remove(&mut self, id: MessageId) -> Option<Held> {
         let held = self.messages.remove(&id)?;
         let key = self.key(&held);
-        match (held.lane, &mut self.lanes) {
+        let waits = self.waits(&held.message);
+        if let Some(next) = self.next.as_mut().filter(|_| waits) {
+            next.count = next.count.saturating_sub(1);
+        }
+        match (held.lane, self.lane_table(waits)) {
             (Some(lane), Some(lanes)) => lanes.remove(lane, id, key, held.standing()),
             _ => self.withdraw(&key),
         }
@@ -368,20 +401,33 @@ impl Queue {
         change(held);
         let (state, lane, after) = (held.state, held.lane, held.standing());
         let key = rank_of(held, &self.attributes);
-        match (lane, &mut self.lanes) {
+        let message = Arc::clone(&held.message);
+        let waits = self.waits(&message);
+        match (lane, self.lane_table(waits)) {
             (Some(lane), Some(lanes)) => lanes.change(lane, id, key, (before, after)),
-            _ if state == State::Ready => {
-                let message = Arc::clone(&held.message);
-                self.offer(key, &message);
-            }
+            _ if state == State::Ready => self.offer(key, &message),
             _ => self.withdraw(&key),
         }
         self.count_out(old);
         self.count_in(state);
     }
 
+    /// The lanes of the messages that wait until others are gone, or of those others.
+    fn lane_table(&mut self, waits: bool) -> Option<&mut LaneTable> {
+        let lanes = match &mut self.next {
+            Some(next) if waits => &mut next.lanes,
+            _ => &mut self.lanes,
+        };
+        lanes.as_deref_mut()
+    }
+
     /// A message in no lane can be handed out.
     pub(crate) fn offer(&mut self, key: SortKey, message: &QueuedMessage) {
+        let waits = self.waits(message);
+        if let Some(next) = self.next.as_mut().filter(|_| waits) {
+            next.ready.insert(key, message.id);
+            return;
+        }
         self.ready.insert(key, message.id);
         if self.choosy == 0 {
             return;
@@ -396,6 +442,9 @@ impl Queue {
     /// It can't be any more.
     pub(crate) fn withdraw(&mut self, key: &SortKey) {
         self.ready.remove(key);
+        if let Some(next) = &mut self.next {
+            next.ready.remove(key);
+        }
         if self.choosy == 0 {
             return;
         }
@@ -411,37 +460,50 @@ impl Queue {
 
     /// The lane that a message belongs to. Without a message group it belongs to none where groups make the lanes.
     fn lane_of(&mut self, message: &QueuedMessage) -> Option<LaneId> {
+        let waits = self.waits(message);
+        let lanes = if waits {
+            self.attributes.lanes
+        } else {
+            self.lanes_now()
+        };
         let key = message.group();
-        match self.attributes.lanes {
+        match lanes {
             Lanes::None => None,
             Lanes::Single => Some(LaneId::nth(0)),
             Lanes::Hashed { count, hash } => self
                 .part_addressed(message, count)
                 .or_else(|| key.map(|key| hash::lane_of(key, hash, count)))
                 .map(LaneId::nth),
-            Lanes::Key => Some(self.lanes.as_mut()?.keyed(key?)),
+            Lanes::Key => Some(self.lane_table(waits)?.keyed(key?)),
         }
     }
 
-    /// What of a message's group is behind it, in order, and in nobody's hands.
+    /// What of a message's group is behind it, in order, and in nobody's hands. What waits until it is gone is behind
+    /// it, too.
     pub(crate) fn followers(&self, held: &Held) -> Vec<MessageId> {
-        let (Some(lane), Some(lanes)) = (held.lane, &self.lanes) else {
+        let Some(group) = held.message.group() else {
             return Vec::new();
         };
         let first = self.key(held);
-        let members = lanes.waiting(lane).filter_map(|id| {
+        let lane = held.lane.zip(self.lanes.as_deref());
+        let own = lane
+            .into_iter()
+            .flat_map(|(lane, lanes)| lanes.waiting(lane));
+        let next = self.next.iter().filter_map(|next| next.lanes.as_deref());
+        let next = next.flat_map(LaneTable::all_waiting);
+        let members = own.chain(next).filter_map(|id| {
             let other = self.messages.get(&id)?;
-            let key = self.key(other);
-            let follows = key > first && other.message.group() == held.message.group();
-            (follows && other.message.group().is_some()).then_some((key, id))
+            let (key, waits) = (self.key(other), self.waits(&other.message));
+            let follows = waits || key > first;
+            (follows && other.message.group() == Some(group)).then_some((waits, key, id))
         });
         let mut members: Vec<_> = members.collect();
         members.sort_unstable();
-        members.into_iter().map(|(_, id)| id).collect()
+        members.into_iter().map(|(.., id)| id).collect()
     }
 
     /// The lane that the sender has addressed by itself.
-    fn part_addressed(&self, message: &QueuedMessage, count: u32) -> Option<u32> {
+    pub(crate) fn part_addressed(&self, message: &QueuedMessage, count: u32) -> Option<u32> {
         let QueueKind::Named { name, .. } = &self.kind else {
             return None;
         };
@@ -454,10 +516,11 @@ impl Queue {
         self.in_flight > 0
     }
 
-    /// Makes the queue so. Nothing is under way, and nobody consumes.
-    pub(crate) fn become_like(&mut self, attributes: QueueAttributes) {
+    /// Makes the queue so. Nothing is under way.
+    pub(crate) fn become_like(&mut self, attributes: QueueAttributes, drain: Option<Drain>) {
+        self.next = drain.map(|drain| Box::new(Next::new(drain, &attributes)));
         self.attributes = attributes;
-        self.lanes = LaneTable::new(self.attributes.lanes).map(Box::new);
+        self.lanes = LaneTable::new(self.lanes_now()).map(Box::new);
         self.ready = Ranks::new(self.attributes.order.latest_first);
         self.inserted.clear();
         self.by_correlation = None;
@@ -465,30 +528,31 @@ impl Queue {
         for (_, held) in std::mem::take(&mut self.messages) {
             self.insert(held);
         }
-        for consumer in self.consumers.clone() {
-            self.join_lanes(&consumer, None);
+        self.join_again();
+    }
+
+    /// All consumers come into lanes that know none yet.
+    pub(crate) fn join_again(&mut self) {
+        for consumer in &mut self.consumers {
+            if let Some(wants) = &mut consumer.wants {
+                wants.look_through(&self.ready, &self.messages);
+            }
+            if let Some(lanes) = &mut self.lanes {
+                lanes.join(consumer);
+            }
         }
     }
 
-    /// A consumer comes; `part`: it wants this lane only.
-    pub(crate) fn add_consumer(&mut self, mut consumer: Consumer, part: Option<u32>) {
+    /// A consumer comes.
+    pub(crate) fn add_consumer(&mut self, mut consumer: Consumer) {
         if let Some(wants) = &mut consumer.wants {
             self.choosy += 1;
-            let ready = self.ready.iter().filter(|(_, id)| {
-                let held = self.messages.get(id);
-                held.is_some_and(|held| wants.selector.selects(&held.message))
-            });
-            wants.matches = ready.collect();
+            wants.look_through(&self.ready, &self.messages);
         }
-        self.join_lanes(&consumer, part);
-        self.consumers.push_back(consumer);
-    }
-
-    fn join_lanes(&mut self, consumer: &Consumer, part: Option<u32>) {
         if let Some(lanes) = &mut self.lanes {
-            let auto = consumer.ack == AckMode::Auto;
-            lanes.join(consumer.id(), auto, part.map(LaneId::nth));
+            lanes.join(&consumer);
         }
+        self.consumers.push_back(consumer);
     }
 
     /// The message to hand out next, to whom, and whether it is the first of its lane for that consumer; `None` if
@@ -509,7 +573,7 @@ impl Queue {
     fn next_of_choosy(&mut self) -> Option<(MessageId, &mut Consumer, bool)> {
         let first = self.ready.first();
         let eager = self.consumers.iter().enumerate();
-        let eager = eager.filter(|(_, it)| it.in_flight < it.prefetch);
+        let eager = eager.filter(|(_, it)| it.takes_loose());
         let takes = eager.filter_map(|(at, it)| {
             let wanted = match &it.wants {
                 Some(wants) => wants.matches.first_key_value().map(|(key, id)| (*key, *id)),
@@ -526,15 +590,12 @@ impl Queue {
     /// a lane without an owner, which gets one; or of a lane whose owner takes more.
     fn next_of_lanes(&mut self) -> Option<(MessageId, &mut Consumer, bool)> {
         let lanes = self.lanes.as_mut()?;
-        let eager = || {
-            self.consumers
-                .iter()
-                .filter(|it| it.in_flight < it.prefetch)
-        };
-        let anybody = eager().position(|it| !lanes.is_pinned(it.id()));
-        let loose = self.ready.first().filter(|_| anybody.is_some());
+        let eager = || self.consumers.iter().filter(|it| it.is_eager());
+        let anybody = || eager().filter(|it| it.takes_loose()).map(Consumer::id);
+        let loose = self.ready.first();
+        let loose = loose.filter(|_| anybody().next().is_some());
         let free = lanes.first_free();
-        let heir = free.and_then(|_| eager().map(Consumer::id).min_by_key(|it| lanes.owned(*it)));
+        let heir = free.and_then(|_| anybody().min_by_key(|it| lanes.owned(*it)));
         let owned = eager().filter_map(|it| Some((lanes.first_of(it.id())?, it.id())));
         let taken = owned.chain(free.zip(heir)).min_by_key(|(key, _)| *key);
         match (loose, taken) {
@@ -555,12 +616,7 @@ impl Queue {
 
     /// The consumer whose turn it is, moved to the end of the line; `None` if none can take more.
     pub(crate) fn next_consumer(&mut self) -> Option<&mut Consumer> {
-        let lanes = self.lanes.as_deref();
-        let takes_any = |it: &Consumer| lanes.is_none_or(|lanes| !lanes.is_pinned(it.id()));
-        let position = self
-            .consumers
-            .iter()
-            .position(|c| c.in_flight < c.prefetch && takes_any(c))?;
+        let position = self.consumers.iter().position(Consumer::takes_loose)?;
         self.consumers.rotate_left(position + 1);
         self.consumers.back_mut()
     }

@@ -10,7 +10,7 @@ use super::{
     dedup::Known,
     draft::Draft,
     message::{MessageId, QueuedMessage},
-    queue::QueueKind,
+    queue::{Queue, QueueKind},
     unit::{Definition, Entry, Place, QueueId, REMEMBERED},
 };
 use crate::error::BusError;
@@ -92,8 +92,10 @@ impl Core {
         self.next_delivery = self.boot.wrapping_shl(DELIVERY_BITS) + 1;
         self.draft.write_synced(Entry::Boot(self.boot));
         self.error_queue();
+        // What is volatile, and has been waited for, is gone.
+        self.end_drains();
         for definition in wanted.queues {
-            self.define_queue(&definition.name, &definition.attributes)?;
+            self.define_queue(definition)?;
         }
         for destination in wanted.destinations {
             self.define(destination)?;
@@ -103,6 +105,7 @@ impl Core {
         }
         self.blame_hands();
         self.pass_time();
+        self.end_drains();
         Ok(self.finish())
     }
 
@@ -142,14 +145,18 @@ impl Core {
     fn replay_definition(&mut self, queue: QueueId, definition: Definition) {
         self.next_queue = self.next_queue.max(queue.0.saturating_add(1));
         let plain = QueueAttributes::plain();
-        let (kind, attributes) = match definition {
+        let (kind, attributes, drain) = match definition {
             Definition::Topic { name } => {
                 self.directory.topics.insert(name, queue);
                 return;
             }
-            Definition::Queue { name, attributes } => {
+            Definition::Queue {
+                name,
+                attributes,
+                drain,
+            } => {
                 let passing = false;
-                (QueueKind::Named { name, passing }, attributes)
+                (QueueKind::Named { name, passing }, attributes, drain)
             }
             Definition::Durable {
                 client_id,
@@ -161,18 +168,25 @@ impl Core {
                     name,
                     topic,
                 };
-                (kind, plain)
+                (kind, plain, None)
             }
         };
         match self.queues.get_mut(&queue) {
             // Segments repeat the definitions, and a later one is how the queue is from then on.
-            Some(known) if known.attributes == attributes => {}
-            Some(known) => {
-                known.become_like(attributes);
-                self.note_names();
+            Some(known) if known.attributes == attributes && known.drain() == drain => return,
+            Some(known) => known.become_like(attributes, drain),
+            None => {
+                let mut new = Queue::new(kind, QueueAttributes::plain());
+                new.become_like(attributes, drain);
+                self.insert_known(queue, new);
             }
-            None => self.insert_queue(queue, kind, attributes),
         }
+        if drain.is_some() {
+            self.draining.insert(queue);
+        } else {
+            self.draining.remove(&queue);
+        }
+        self.note_names();
     }
 
     fn replay_place(&mut self, message: &Arc<QueuedMessage>, place: Place) {

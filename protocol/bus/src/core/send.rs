@@ -89,6 +89,7 @@ impl Core {
             )),
             _ => self
                 .check_key(message)
+                .and_then(|()| self.check_part(message))
                 .and_then(|()| self.check_position(message)),
         }
     }
@@ -172,10 +173,7 @@ impl Core {
             let unroutable = !self.directory.knows(&new.destination);
             return Sent { id, unroutable };
         }
-        let id = MessageId {
-            boot: self.boot,
-            seq: self.next_seq,
-        };
+        let id = self.next_message_id();
         self.next_seq += 1;
         self.counters.sent += 1;
         if is_administration(&new.destination) {
@@ -220,6 +218,14 @@ impl Core {
             self.remember((id, stored), &new.destination, &dedup);
         }
         sent
+    }
+
+    /// What the next message that is sent will be called.
+    pub(super) const fn next_message_id(&self) -> MessageId {
+        MessageId {
+            boot: self.boot,
+            seq: self.next_seq,
+        }
     }
 
     pub(super) fn is_lasting(&self, id: QueueId) -> bool {

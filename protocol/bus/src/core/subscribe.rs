@@ -8,7 +8,7 @@ use super::{
     Core,
     admin::is_administration,
     directory::check_name,
-    queue::{Consumer, QueueKind, Wants},
+    queue::{Consumer, Queue, QueueKind, Wants},
     selector::Selector,
     session::SessionSubscription,
     unit::QueueId,
@@ -45,10 +45,11 @@ impl Core {
             prefetch: wish.prefetch.min(self.limits.prefetch),
             in_flight: 0,
             once: false,
+            part,
             wants: wish.selector.map(|it| Box::new(Wants::new(it))),
         };
         if let Some(queue) = self.queues.get_mut(&queue_id) {
-            queue.add_consumer(consumer, part);
+            queue.add_consumer(consumer);
         }
         let number = self.next_subscription;
         self.next_subscription += 1;
@@ -198,7 +199,7 @@ impl Core {
         }
         let found = self.directory.resolve(wish.destination.name());
         let queue = found.and_then(|(id, _)| self.queues.get(&id));
-        if queue.is_some_and(|queue| queue.lanes.is_some()) {
+        if queue.is_some_and(Queue::has_lanes) {
             return Err(BusError::invalid(
                 "where there are lanes, consumers have no selector",
             ));

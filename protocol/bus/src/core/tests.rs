@@ -4,6 +4,7 @@
 mod administering;
 mod bank;
 mod consuming;
+mod draining;
 mod failing;
 mod invariants;
 mod keyed;
@@ -61,7 +62,14 @@ impl World {
     /// The same, but the queue `work` is like this.
     fn with_work(attributes: QueueAttributes) -> Self {
         let name = "work".to_owned();
-        Self::build(Limits::default(), &[QueueDefinition { name, attributes }])
+        Self::build(
+            Limits::default(),
+            &[QueueDefinition {
+                name,
+                attributes,
+                drain: false,
+            }],
+        )
     }
 
     fn build(limits: Limits, queues: &[QueueDefinition]) -> Self {

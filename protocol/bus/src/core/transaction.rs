@@ -1,9 +1,12 @@
 //! Transactions: sends and acknowledgements that are one unit, or never were.
 
+use pillarbox_messages::{Destination, DestinationKind};
+
 use super::{
     Core,
     consume::{Back, Flight},
     message::{Cause, DeliveryId, NewMessage},
+    unit::QueueId,
 };
 use crate::{
     embedded::connection::{ConnectionId, Token},
@@ -16,7 +19,8 @@ const RESERVE: u64 = 50;
 /// What an open transaction has gathered.
 #[derive(Debug, Default)]
 pub(super) struct Transaction {
-    sends: Vec<NewMessage>,
+    /// Each with the lasting queue that it was for when it came.
+    sends: Vec<(NewMessage, Option<QueueId>)>,
     acks: Vec<DeliveryId>,
     /// Each with whether it goes to the error queue.
     nacks: Vec<(DeliveryId, bool)>,
@@ -29,6 +33,11 @@ pub(super) struct Transaction {
 impl Transaction {
     fn actions(&self) -> usize {
         self.sends.len() + self.acks.len() + self.nacks.len()
+    }
+
+    /// Whether it has something to send to this queue.
+    pub(super) fn sends_to(&self, queue: QueueId) -> bool {
+        self.sends.iter().any(|(_, to)| *to == Some(queue))
     }
 }
 
@@ -70,6 +79,7 @@ impl Core {
     ) -> Result<(), BusError> {
         self.check_new(&message)?;
         let limit = self.limits.unit_bytes;
+        let queue = self.lasting_queue(&message);
         let staged = self.staged_bytes(connection);
         let transaction = self.extend(connection, number.unwrap_or_default(), 1)?;
         if staged.saturating_add(message.size()) > limit {
@@ -79,8 +89,17 @@ impl Core {
             });
         }
         transaction.bytes = transaction.bytes.saturating_add(message.size());
-        transaction.sends.push(message);
+        transaction.sends.push((message, queue));
         Ok(())
+    }
+
+    /// The lasting queue that a message is for, if it is for one.
+    fn lasting_queue(&self, message: &NewMessage) -> Option<QueueId> {
+        if message.destination.kind() != DestinationKind::Queue {
+            return None;
+        }
+        let found = self.directory.resolve(message.destination.name());
+        found.map(|(id, _)| id).filter(|id| self.is_lasting(*id))
     }
 
     /// What all open transactions of a connection hold.
@@ -132,7 +151,7 @@ impl Core {
             self.undo(connection, &transaction, back);
             return Err(error);
         }
-        for message in transaction.sends {
+        for (message, _) in transaction.sends {
             self.route(connection, message);
         }
         for delivery in transaction.acks {
@@ -216,10 +235,16 @@ impl Core {
         }
         // What has been sent meanwhile needs neither place nor room.
         let sends = transaction.sends.iter();
-        let sends: Vec<&NewMessage> = sends.filter(|it| self.duplicate_of(it).is_none()).collect();
-        for message in &sends {
+        let sends = sends.filter(|(it, _)| self.duplicate_of(it).is_none());
+        let sends: Vec<_> = sends.map(|(message, queue)| (message, *queue)).collect();
+        for (message, queue) in &sends {
+            if queue.is_some() && self.lasting_queue(message) != *queue {
+                return Err(no_queue(&message.destination));
+            }
+            self.check_part(message)?;
             self.check_position(message)?;
         }
+        let sends: Vec<&NewMessage> = sends.into_iter().map(|(message, _)| message).collect();
         let consumed: Vec<&Flight> = transaction
             .acks
             .iter()
@@ -299,5 +324,13 @@ impl Core {
         for delivery in transaction.acks.iter().chain(nacks) {
             self.give_back(connection, *delivery, back);
         }
+    }
+}
+
+/// A queue, or a lane of one, that was there when the transaction had to do with it.
+fn no_queue(destination: &Destination) -> BusError {
+    BusError::UnknownDestination {
+        destination: destination.clone(),
+        remedy: "it has gone since the transaction named it".to_owned(),
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{
     attributes::QueueAttributes,
+    epoch::Drain,
     message::{MessageId, QueuedMessage},
     rank::SortKey,
 };
@@ -66,6 +67,7 @@ pub(crate) enum Definition {
     Queue {
         name: String,
         attributes: QueueAttributes,
+        drain: Option<Drain>,
     },
     Durable {
         client_id: String,

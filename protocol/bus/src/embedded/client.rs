@@ -22,6 +22,7 @@ use super::{
 };
 use crate::{
     admin,
+    core::attributes::Lanes,
     error::BusError,
     handle::{
         BusState, ConnectOptions, GetRequest, Incoming, Outgoing, Selector, SubscribeRequest,
@@ -275,6 +276,21 @@ impl Client {
             return Err(error);
         }
         receiver.await.map_err(|_| BusError::Closed)
+    }
+
+    pub(crate) async fn alter_lanes(
+        &self,
+        queue: Destination,
+        lanes: Lanes,
+        drain: bool,
+    ) -> Result<(), BusError> {
+        self.ask(|token| Command::Alter {
+            queue,
+            lanes,
+            drain,
+            token,
+        })
+        .await
     }
 
     pub(crate) async fn ack(&self, handle: AckHandle) -> Result<(), BusError> {

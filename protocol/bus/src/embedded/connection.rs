@@ -13,6 +13,7 @@ pub use crate::core::{
 };
 use crate::{
     admin::{Answer, Request},
+    core::attributes::Lanes,
     embedded::owner::Submission,
     error::BusError,
 };
@@ -166,6 +167,18 @@ pub enum Command {
     Administer {
         /// What for.
         request: Box<Request>,
+        /// Whom to answer.
+        token: Token,
+    },
+    /// Changes a queue's lanes. If messages are in the way: refused, or they are drained: what comes from now on has the
+    /// new lanes and waits until everything that was there is gone, also over a restart.
+    Alter {
+        /// The queue.
+        queue: Destination,
+        /// The lanes that it is to have.
+        lanes: Lanes,
+        /// Whether messages in it are to be drained.
+        drain: bool,
         /// Whom to answer.
         token: Token,
     },

@@ -11,8 +11,8 @@ use tokio::time::timeout;
 
 use super::{Broker, BrokerOptions, ClientTemplates, Command, Event};
 use crate::{
-    AckMode, Bus, BusError, BusState, ConnectOptions, Delivery, GetRequest, Outgoing,
-    QueueAttributes, QueueDefinition, SubscribeRequest, Subscription, Wait, spelling,
+    AckMode, Bus, BusError, BusState, ConnectOptions, Delivery, GetRequest, LaneHash, Lanes,
+    Outgoing, QueueAttributes, QueueDefinition, SubscribeRequest, Subscription, Wait, spelling,
 };
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -619,6 +619,7 @@ async fn people_can_be_told_of_messages_moved_aside_and_send_them_back() {
             backout_queue: Some("aside".to_owned()),
             ..QueueAttributes::default()
         },
+        drain: false,
     });
     let broker = Broker::open(options).await.unwrap();
     let bus = bus(&broker, "a");
@@ -664,5 +665,53 @@ async fn people_can_be_told_of_messages_moved_aside_and_send_them_back() {
         (text(&again).as_str(), again.message.backout_count),
         ("bad", 0)
     );
+    broker.shutdown().await;
+}
+
+#[tokio::test]
+async fn lanes_change_while_everything_goes_on() {
+    let directory = TempDir::new().unwrap();
+    let hash = LaneHash::JavaString;
+    let hashed = |count| Lanes::Hashed { count, hash };
+    let options = |lanes, drain| {
+        let mut options = options(directory.path());
+        options.queues.push(QueueDefinition {
+            name: "work".to_owned(),
+            attributes: QueueAttributes {
+                lanes,
+                ..QueueAttributes::default()
+            },
+            drain,
+        });
+        options
+    };
+    let broker = Broker::open(options(hashed(4), false)).await.unwrap();
+    let sender = bus(&broker, "a");
+    let work = || Destination::queue("work");
+    let of_a = |body| Outgoing {
+        group: Some("a".to_owned()),
+        ..persistent(work(), body)
+    };
+    sender.publish(of_a("1")).await.unwrap();
+    let refused = sender.alter_lanes(work(), hashed(3), false).await;
+    assert_eq!(refused.unwrap_err().name(), "QUEUE-NOT-EMPTY");
+    sender.alter_lanes(work(), hashed(3), true).await.unwrap();
+    let (queue, left) = ("work".to_owned(), 1);
+    let again = sender.alter_lanes(work(), hashed(2), true).await;
+    assert_eq!(again, Err(BusError::Draining { queue, left }));
+    sender.publish(of_a("2")).await.unwrap();
+    broker.shutdown().await;
+    let broker = Broker::open(options(hashed(3), true)).await.unwrap();
+    let taker = bus(&broker, "b");
+    let mut taken = taker.subscribe(request(work())).await.unwrap();
+    for body in ["1", "2"] {
+        let delivery = next(&mut taken).await;
+        assert_eq!(text(&delivery), body);
+        delivery.ack().await.unwrap();
+    }
+    taker.alter_lanes(work(), hashed(2), false).await.unwrap();
+    let nowhere = Destination::queue("nowhere");
+    let unknown = taker.alter_lanes(nowhere, Lanes::Key, false).await;
+    assert_eq!(unknown.unwrap_err().name(), "NO-QUEUE");
     broker.shutdown().await;
 }

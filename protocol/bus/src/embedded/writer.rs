@@ -153,6 +153,13 @@ fn open<S: Storage>(
         durable_subscriptions: &options.durable_subscriptions,
     };
     let effects = core.start(now, &wanted)?;
+    for (queue, left) in core.drains() {
+        tracing::info!(
+            queue,
+            left,
+            "what comes now waits for what is in the lanes from before"
+        );
+    }
     if let Some(unit) = effects.unit {
         log.append(&[unit])?;
     }

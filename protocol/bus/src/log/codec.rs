@@ -224,10 +224,14 @@ fn put_definition(out: &mut Vec<u8>, definition: &Definition) {
             out.push(TOPIC);
             put_bytes(out, name.as_bytes());
         }
-        Definition::Queue { name, attributes } => {
+        Definition::Queue {
+            name,
+            attributes,
+            drain,
+        } => {
             out.push(QUEUE_LIKE);
             put_bytes(out, name.as_bytes());
-            attributes::put(out, attributes);
+            attributes::put(out, attributes, *drain);
         }
         Definition::Durable {
             client_id,
@@ -442,11 +446,17 @@ impl<'a> Reader<'a> {
             QUEUE => Definition::Queue {
                 name: self.string()?,
                 attributes: QueueAttributes::default(),
+                drain: None,
             },
-            QUEUE_LIKE => Definition::Queue {
-                name: self.string()?,
-                attributes: attributes::read(self)?,
-            },
+            QUEUE_LIKE => {
+                let name = self.string()?;
+                let (attributes, drain) = attributes::read(self)?;
+                Definition::Queue {
+                    name,
+                    attributes,
+                    drain,
+                }
+            }
             DURABLE => Definition::Durable {
                 client_id: self.string()?,
                 name: self.string()?,
@@ -595,15 +605,23 @@ mod tests {
                     definition,
                 }
             }),
-            (any::<u64>(), text(), attributes::tests::any_attributes()).prop_map(
-                |(queue, name, attributes)| {
-                    let definition = Definition::Queue { name, attributes };
+            (
+                any::<u64>(),
+                text(),
+                attributes::tests::any_attributes(),
+                attributes::tests::any_drain()
+            )
+                .prop_map(|(queue, name, attributes, drain)| {
+                    let definition = Definition::Queue {
+                        name,
+                        attributes,
+                        drain,
+                    };
                     Entry::Define {
                         queue: QueueId(queue),
                         definition,
                     }
-                }
-            ),
+                }),
             any::<u64>().prop_map(|queue| Entry::Remove {
                 queue: QueueId(queue)
             }),

@@ -7,7 +7,7 @@ use pillarbox_messages::Destination;
 use super::{
     Log, LogError, LogOptions,
     faulty::Disk,
-    record::{RECORD_HEADER, SEGMENT_HEADER},
+    record::{FORMAT, RECORD_HEADER, SEGMENT_HEADER, SegmentHeader},
 };
 use crate::core::{
     attributes::QueueAttributes,
@@ -51,6 +51,7 @@ fn define() -> Entry {
     Entry::Define {
         queue: QUEUE,
         definition: Definition::Queue {
+            drain: None,
             name: "q".to_owned(),
             attributes: QueueAttributes::default(),
         },
@@ -203,6 +204,32 @@ fn damage_to_what_was_promised_is_not_passed_over() {
     log.close().unwrap();
     disk.tamper("0000000001.log", |bytes| bytes[third + 40] ^= 0x10);
     assert!(matches!(open(&disk), Err(LogError::Corrupt { .. })));
+}
+
+/// They go on in a segment of their own, so that an earlier version says that it is too old for them.
+#[test]
+fn logs_of_earlier_formats_are_read_and_a_later_one_is_not() {
+    for format in 1..=FORMAT + 1 {
+        let disk = Disk::new();
+        let (mut log, _) = open(&disk).unwrap();
+        log.append(&synced(put(1, 10))).unwrap();
+        log.append(&synced(define())).unwrap();
+        log.close().unwrap();
+        disk.tamper("0000000001.log", |bytes| {
+            let header = SegmentHeader::decode(bytes).unwrap();
+            let other = SegmentHeader { format, ..header };
+            bytes[..SEGMENT_HEADER].copy_from_slice(&other.encode());
+        });
+        let opened = open(&disk).map(|(log, entries)| (log.stats().segments, entries));
+        if format > FORMAT {
+            assert!(matches!(opened, Err(LogError::Corrupt { .. })), "{format}");
+            continue;
+        }
+        let segments = if format < FORMAT { 2 } else { 1 };
+        assert_eq!(opened.unwrap(), (segments, vec![put(1, 10), define()]));
+        let (_, entries) = open(&disk).unwrap();
+        assert_eq!(without_repeats(&entries), [&put(1, 10)], "{format}");
+    }
 }
 
 #[test]

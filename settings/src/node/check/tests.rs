@@ -148,6 +148,7 @@ fn check_queues(queues: &[QueueNode]) {
         retry_delay_max: Some(Duration::from_secs(120)),
         out_of_order: None,
         expiry_queue: Some("~error".to_owned()),
+        drain: true,
     };
     let plain = QueueNode {
         name: "plain".to_owned(),

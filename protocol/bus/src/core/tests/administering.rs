@@ -213,6 +213,7 @@ fn a_queue_is_shown_with_lanes_owners_and_consumers() {
             lanes,
             ..QueueAttributes::default()
         },
+        drain: false,
     };
     let mut world = World::build(Limits::default(), &[orders]);
     let a = world.open(1, "a");

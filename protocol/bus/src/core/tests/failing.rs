@@ -551,6 +551,7 @@ fn what_is_in_hand_or_came_from_nowhere_stays() {
     world.queues.push(QueueDefinition {
         name: "nowhere".to_owned(),
         attributes: QueueAttributes::default(),
+        drain: false,
     });
     world.restart();
     let a = world.open(1, "a");
@@ -674,6 +675,7 @@ fn queues_that_move_to_each_other_move_nothing_round() {
     let definition = |name: &str, target: &str| QueueDefinition {
         name: name.to_owned(),
         attributes: attributes(target),
+        drain: false,
     };
     let queues = [definition("work", "other"), definition("other", "work")];
     let mut world = World::build(Limits::default(), &queues);

@@ -9,7 +9,9 @@ use crate::{
     core::{
         Core,
         dedup::{Known, Place},
+        message::MessageId,
         queue::{Queue, QueueKind, State},
+        rank::SortKey,
         unit::QueueId,
     },
     embedded::connection::AckMode,
@@ -20,14 +22,16 @@ pub(crate) fn check(core: &Core) {
     let (mut due, mut expiry) = (BTreeSet::new(), BTreeSet::new());
     for (queue_id, queue) in &core.queues {
         check_states(queue);
-        let mut ready = BTreeMap::new();
+        let (mut ready, mut later) = (BTreeMap::new(), BTreeMap::new());
         let mut inserted = BTreeMap::new();
         for (id, held) in queue.messages.iter() {
             messages += 1;
             match held.state {
                 State::Ready => {
                     if held.lane.is_none() {
-                        ready.insert(queue.key(held), id);
+                        let waits = queue.waits(&held.message);
+                        let list = if waits { &mut later } else { &mut ready };
+                        list.insert(queue.key(held), id);
                     }
                 }
                 State::Scheduled(at) => {
@@ -35,6 +39,7 @@ pub(crate) fn check(core: &Core) {
                 }
                 State::InFlight(delivery) => {
                     in_flight += 1;
+                    assert!(!queue.waits(&held.message), "handed out too early");
                     let session = core
                         .sessions
                         .values()
@@ -55,6 +60,7 @@ pub(crate) fn check(core: &Core) {
             assert!(!held.stored || queue.kind.is_lasting());
         }
         assert!(queue.ready.iter().eq(ready));
+        check_drain(core, *queue_id, queue, &later);
         assert_eq!(queue.inserted, inserted);
         let size: u64 = queue
             .messages
@@ -72,7 +78,8 @@ pub(crate) fn check(core: &Core) {
             "kept for nobody"
         );
         assert!(!would_hand_out(queue), "a message and its taker don't meet");
-        check_lanes(core, queue);
+        check_lanes(core, queue, false);
+        check_lanes(core, queue, true);
         check_choosy(queue);
         check_consumers(core, *queue_id, queue);
     }
@@ -157,12 +164,38 @@ fn would_hand_out(queue: &Queue) -> bool {
     queue.clone().next_delivery().is_some()
 }
 
-fn check_lanes(core: &Core, queue: &Queue) {
-    let Some(lanes) = &queue.lanes else {
-        assert!(queue.messages.values().all(|held| held.lane.is_none()));
+/// A queue that is being emptied has something left of what others wait for.
+fn check_drain(core: &Core, id: QueueId, queue: &Queue, ready: &BTreeMap<SortKey, MessageId>) {
+    assert_eq!(core.draining.contains(&id), queue.next.is_some());
+    let Some(next) = &queue.next else {
+        assert!(ready.is_empty());
         return;
     };
-    let members = queue.messages.iter().filter_map(|(id, held)| {
+    assert!(
+        next.ready
+            .iter()
+            .eq(ready.iter().map(|(key, id)| (*key, *id)))
+    );
+    let held = queue.messages.values();
+    let waiting = held.filter(|held| queue.waits(&held.message)).count();
+    assert_eq!(next.count, waiting);
+    assert!(queue.undrained() > 0, "nothing is waited for");
+}
+
+/// The lanes of what is handed out now, or of what waits until that is gone.
+fn check_lanes(core: &Core, queue: &Queue, next: bool) {
+    let lanes = match &queue.next {
+        Some(it) if next => &it.lanes,
+        _ if next => return,
+        _ => &queue.lanes,
+    };
+    let held = queue.messages.iter();
+    let mut held = held.filter(|(_, held)| queue.waits(&held.message) == next);
+    let Some(lanes) = lanes else {
+        assert!(held.all(|(_, held)| held.lane.is_none()));
+        return;
+    };
+    let members = held.filter_map(|(id, held)| {
         let holder = match held.state {
             State::InFlight(delivery) => core.sessions.iter().find_map(|(connection, session)| {
                 let flight = session.flights.get(&delivery)?;
@@ -172,10 +205,8 @@ fn check_lanes(core: &Core, queue: &Queue) {
         };
         Some((held.lane?, id, queue.key(held), held.standing(), holder))
     });
-    let autos = queue
-        .consumers
-        .iter()
-        .map(|it| (it.id(), it.ack == AckMode::Auto));
+    let consumers = queue.consumers.iter().filter(|_| !next);
+    let autos = consumers.map(|it| (it.id(), it.ack == AckMode::Auto));
     lanes.assert_consistent(&members.collect::<Vec<_>>(), &autos.collect());
 }
 

@@ -326,6 +326,7 @@ fn a_queue_with_messages_gets_lanes_of_its_groups() {
     let work = crate::QueueDefinition {
         name: "work".to_owned(),
         attributes: like(Lanes::Key),
+        drain: false,
     };
     world.queues = vec![work];
     world.restart();
@@ -341,6 +342,7 @@ fn a_queue_and_a_lane_never_have_one_name() {
         world.queues.push(crate::QueueDefinition {
             name: name.to_owned(),
             attributes: like(lanes),
+            drain: false,
         });
         world.start()
     };

@@ -498,6 +498,7 @@ fn e39_error_queues_never_move_anything_on() {
     let definition = |name: &str, attributes: &QueueAttributes| crate::QueueDefinition {
         name: name.to_owned(),
         attributes: attributes.clone(),
+        drain: false,
     };
     let queues = [definition("old", &old), definition("work", &work_like)];
     let mut world = World::build(Limits::default(), &queues);

@@ -144,6 +144,7 @@ fn e03_too_many_ids_or_bytes_push_out_the_oldest() {
     let other = QueueDefinition {
         name: "other".to_owned(),
         attributes: QueueAttributes::default(),
+        drain: false,
     };
     let mut world = World::build(limits, &[other]);
     let a = world.open(1, "a");

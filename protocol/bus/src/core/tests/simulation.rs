@@ -169,12 +169,14 @@ struct Simulation {
     /// Repetitions of what was known: nobody may ever see them.
     repetitions: BTreeSet<u64>,
     restarts: u64,
+    /// The change of lanes that is under way: where it begins, and what was there then.
+    change: Option<(MessageId, BTreeSet<MessageId>)>,
 }
 
 impl Simulation {
     fn new(seed: u64) -> Self {
         let disk = Disk::new();
-        let (log, core) = open(&disk, 0);
+        let (log, core) = open(&disk, 0, None);
         Self {
             random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678_9abc_def1,
             disk,
@@ -201,6 +203,7 @@ impl Simulation {
             originals: BTreeMap::new(),
             repetitions: BTreeSet::new(),
             restarts: 0,
+            change: None,
         }
     }
 
@@ -232,7 +235,7 @@ impl Simulation {
     }
 
     fn operation(&mut self) {
-        match self.below(100) {
+        match self.below(104) {
             0..=7 => self.connect(),
             8..=17 => self.subscribe(),
             18..=20 => self.get(),
@@ -251,6 +254,7 @@ impl Simulation {
             88..=96 => self.write(),
             97 => self.disk.fail_write_after(self.random % 2000),
             98 => self.disk.fail_sync_after(self.random % 3),
+            100..=103 => self.alter(),
             _ => {
                 let survivors = self.below(1000);
                 self.restart(usize::try_from(survivors).unwrap());
@@ -378,6 +382,9 @@ impl Simulation {
                     BusError::StaleAck
                         | BusError::TransactionTimedOut
                         | BusError::NoSpace(_)
+                        | BusError::QueueNotEmpty { .. }
+                        | BusError::Draining { .. }
+                        // A lane that there is no more.
                         | BusError::UnknownDestination { .. }
                 );
                 assert!(
@@ -439,6 +446,9 @@ impl Simulation {
             let together = self.hands.iter().filter(|it| !it.staged && !it.stale);
             let mut together = together.filter(|it| it.group == group);
             assert!(together.next().is_none(), "two of lane {group:?} in hand");
+        }
+        if place == Some("work") && came_from.is_none() {
+            self.check_change(message.id);
         }
         assert!(
             message.not_before().is_none_or(|at| at <= self.now),
@@ -505,8 +515,10 @@ impl Simulation {
             0 => self.disk.after_crash(),
             _ => self.disk.after_power_loss(survivors),
         };
-        let (log, core) = open(&self.disk, self.now);
+        let wish = (self.below(3) == 0).then(|| self.lanes());
+        let (log, core) = open(&self.disk, self.now, wish);
         (self.log, self.core) = (log, core);
+        self.note_change();
         (self.pending, self.unreleased, self.written) = (Vec::new(), Vec::new(), 1);
         self.asked.clear();
         self.latest.clear();
@@ -520,7 +532,7 @@ impl Simulation {
 /// The place that a message moved aside came from.
 fn place_of(original: &str) -> Option<&'static str> {
     match original {
-        "/queue/work" => Some("work"),
+        lane if lane.starts_with("/queue/work") => Some("work"),
         "/queue/other" => Some("other"),
         "/queue/~sub.d.n" => Some("d"),
         _ => None,
@@ -528,9 +540,9 @@ fn place_of(original: &str) -> Option<&'static str> {
 }
 
 /// The queue with lanes that fails to a queue of its own, and the one that lets messages jump it.
-fn queues() -> [QueueDefinition; 2] {
+fn queues(lanes: Lanes) -> [QueueDefinition; 2] {
     let work = QueueAttributes {
-        lanes: Lanes::Key,
+        lanes,
         backout_queue: Some("aside".to_owned()),
         ..QueueAttributes::default()
     };
@@ -545,10 +557,12 @@ fn queues() -> [QueueDefinition; 2] {
     [("work", work), ("other", other)].map(|(name, attributes)| QueueDefinition {
         name: name.to_owned(),
         attributes,
+        drain: true,
     })
 }
 
-fn open(disk: &Disk, now: i64) -> (Log<Disk>, Core) {
+/// Opens the space; `lanes`: what the lanes of `work` are to be, if nothing is changed already.
+fn open(disk: &Disk, now: i64, lanes: Option<Lanes>) -> (Log<Disk>, Core) {
     let templates = ClientTemplates::none();
     let limits = Limits {
         dedup_ms: WINDOW,
@@ -556,6 +570,12 @@ fn open(disk: &Disk, now: i64) -> (Log<Disk>, Core) {
     };
     let mut core = Core::new(limits, templates);
     let mut log = Log::open(disk.clone(), LOG, &mut |entry| core.replay(entry)).unwrap();
+    let work = core.directory.queue("work").map(|id| &core.queues[&id]);
+    let lanes = match work {
+        Some(queue) if queue.next.is_some() => queue.attributes.lanes,
+        Some(queue) => lanes.unwrap_or(queue.attributes.lanes),
+        None => Lanes::Key,
+    };
     let destinations = [
         Destination::queue("work"),
         Destination::queue("other"),
@@ -564,7 +584,7 @@ fn open(disk: &Disk, now: i64) -> (Log<Disk>, Core) {
     let durable = [("d".to_owned(), "n".to_owned(), Destination::topic("news"))];
     let wanted = Wanted {
         destinations: &destinations,
-        queues: &queues(),
+        queues: &queues(lanes),
         durable_subscriptions: &durable,
     };
     let effects = core.start(now, &wanted).unwrap();

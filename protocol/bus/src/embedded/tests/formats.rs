@@ -31,6 +31,7 @@ async fn a_log_of_the_first_format_opens_and_goes_on() {
             on_expiry: OnExpiry::Move("old".to_owned()),
             ..QueueAttributes::default()
         },
+        drain: false,
     });
     for round in 0..2 {
         let broker = Broker::open(options.clone()).await.unwrap();
@@ -74,6 +75,7 @@ async fn a_log_of_the_second_format_opens_and_goes_on() {
             backout_queue: Some("aside".to_owned()),
             ..QueueAttributes::default()
         },
+        drain: false,
     });
     options.queues.push(QueueDefinition {
         name: "jump".to_owned(),
@@ -84,6 +86,7 @@ async fn a_log_of_the_second_format_opens_and_goes_on() {
             },
             ..QueueAttributes::default()
         },
+        drain: false,
     });
     for round in 0..2 {
         let broker = Broker::open(options.clone()).await.unwrap();

@@ -1,10 +1,13 @@
 //! A queue's attributes as bytes: how many, then each with its number and the length of its value before it. All are
 //! written, so that what one is by default can change without changing what is there.
 
-use super::{Reader, put_bytes, put_length, put_u32};
-use crate::core::attributes::{
-    Criterion, LaneHash, Lanes, MAX_LANES, OnExpiry, OnLanePoison, Order, OutOfOrder,
-    QueueAttributes, RetryDelay,
+use super::{Reader, put_bytes, put_id, put_length, put_u32};
+use crate::core::{
+    attributes::{
+        Criterion, LaneHash, Lanes, MAX_LANES, OnExpiry, OnLanePoison, Order, OutOfOrder,
+        QueueAttributes, RetryDelay,
+    },
+    epoch::Drain,
 };
 
 // Numbers once used here are never given another meaning.
@@ -18,6 +21,8 @@ const REQUIRE_KEY: u8 = 6;
 const BACKOUT_LIMIT: u8 = 7;
 const BACKOUT_QUEUE: u8 = 8;
 const ON_LANE_POISON: u8 = 9;
+/// Since format 3: the lanes that are being emptied, and the first message that waits for that.
+const DRAIN: u8 = 10;
 
 const CRITERIA: [(u8, Criterion); 3] = [
     (1, Criterion::Time),
@@ -35,7 +40,7 @@ const FNV1A64: u8 = 4;
 const TOP: u8 = 1;
 const BEFORE: u8 = 2;
 
-pub(super) fn put(out: &mut Vec<u8>, attributes: &QueueAttributes) {
+pub(super) fn put(out: &mut Vec<u8>, attributes: &QueueAttributes, drain: Option<Drain>) {
     let QueueAttributes {
         order,
         out_of_order,
@@ -68,6 +73,12 @@ pub(super) fn put(out: &mut Vec<u8>, attributes: &QueueAttributes) {
     if let OnExpiry::Move(target) = on_expiry {
         values.push((EXPIRY_QUEUE, target.clone().into_bytes()));
     }
+    if let Some(Drain { old, border }) = drain {
+        let mut value = Vec::new();
+        put_id(&mut value, border);
+        value.extend(lanes_bytes(old));
+        values.push((DRAIN, value));
+    }
     put_length(out, values.len());
     for (number, value) in values {
         out.push(number);
@@ -75,20 +86,26 @@ pub(super) fn put(out: &mut Vec<u8>, attributes: &QueueAttributes) {
     }
 }
 
-pub(super) fn read(reader: &mut Reader<'_>) -> Option<QueueAttributes> {
-    let mut attributes = QueueAttributes::default();
+pub(super) fn read(reader: &mut Reader<'_>) -> Option<(QueueAttributes, Option<Drain>)> {
+    let (mut attributes, mut drain) = (QueueAttributes::default(), None);
     for _ in 0..reader.u32()? {
         let number = reader.u8()?;
         let mut value = Reader {
             rest: reader.bytes()?,
             addresses: reader.addresses,
         };
-        read_one(&mut attributes, number, &mut value)?;
+        if number == DRAIN {
+            let border = value.id()?;
+            let old = read_lanes(&mut value)?;
+            drain = Some(Drain { old, border });
+        } else {
+            read_one(&mut attributes, number, &mut value)?;
+        }
         if !value.rest.is_empty() {
             return None;
         }
     }
-    Some(attributes)
+    Some((attributes, drain))
 }
 
 fn read_one(attributes: &mut QueueAttributes, number: u8, value: &mut Reader<'_>) -> Option<()> {
@@ -212,6 +229,32 @@ pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::core::message::MessageId;
+
+    fn any_lanes() -> impl Strategy<Value = Lanes> {
+        prop_oneof![
+            Just(Lanes::None),
+            Just(Lanes::Single),
+            Just(Lanes::Key),
+            (0..=MAX_LANES, any::<bool>()).prop_map(|(count, java)| Lanes::Hashed {
+                count,
+                hash: if java {
+                    LaneHash::JavaString
+                } else {
+                    LaneHash::Fnv1a64
+                },
+            }),
+        ]
+    }
+
+    pub(in super::super) fn any_drain() -> impl Strategy<Value = Option<Drain>> {
+        let border = any::<(u64, u64)>();
+        let drain = (any_lanes(), border).prop_map(|(old, (boot, seq))| Drain {
+            old,
+            border: MessageId { boot, seq },
+        });
+        proptest::option::of(drain)
+    }
 
     pub(in super::super) fn any_attributes() -> impl Strategy<Value = QueueAttributes> {
         let criteria: Vec<Criterion> = CRITERIA.iter().map(|(_, criterion)| *criterion).collect();
@@ -226,19 +269,7 @@ pub(super) mod tests {
             any::<(i64, i64)>().prop_map(|(initial_ms, max_ms)| RetryDelay { initial_ms, max_ms });
         let on_expiry = proptest::option::of("\\PC{0,12}")
             .prop_map(|target| target.map_or(OnExpiry::Drop, OnExpiry::Move));
-        let lanes = prop_oneof![
-            Just(Lanes::None),
-            Just(Lanes::Single),
-            Just(Lanes::Key),
-            (0..=MAX_LANES, any::<bool>()).prop_map(|(count, java)| Lanes::Hashed {
-                count,
-                hash: if java {
-                    LaneHash::JavaString
-                } else {
-                    LaneHash::Fnv1a64
-                },
-            }),
-        ];
+        let lanes = any_lanes();
         let flow = (order, out_of_order, lanes, any::<bool>());
         let failed = (
             proptest::option::of(1..u32::MAX),

@@ -4,7 +4,7 @@ use pillarbox_messages::Destination;
 
 use super::{Asked, Delivered, Expected, Fate, Original, Simulation};
 use crate::{
-    BusError,
+    BusError, LaneHash, Lanes,
     core::{Input, message::NewMessage, queue::State, tests::message},
     embedded::connection::{AckMode, Command, ConnectionId, MessageId, Wait},
 };
@@ -43,7 +43,7 @@ impl Simulation {
         let subscription = self.fresh();
         let (place, destination) = match self.below(3) {
             _ if durable => ("d", Destination::topic("news")),
-            0 => ("work", Destination::queue("work")),
+            0 => ("work", self.work()),
             1 => ("other", Destination::queue("other")),
             _ => ("plain", Destination::topic("news")),
         };
@@ -88,6 +88,10 @@ impl Simulation {
             1 => Wait::For(i64::try_from(self.below(2000)).unwrap()),
             _ => Wait::Forever,
         };
+        let destination = match place {
+            "work" => self.work(),
+            other => Destination::queue(other),
+        };
         let (subscription, token) = (self.fresh(), self.fresh());
         self.subscriptions.insert((connection, subscription), place);
         if wanted.is_some() {
@@ -95,7 +99,7 @@ impl Simulation {
         }
         let command = Command::Get {
             subscription,
-            destination: Destination::queue(place),
+            destination,
             selector: wanted.map(|text| text.parse().unwrap()),
             wait,
             ack: AckMode::Individual,
@@ -108,7 +112,7 @@ impl Simulation {
     pub(super) fn new_message(&mut self, together: u64) -> (NewMessage, Vec<(&'static str, u64)>) {
         let marker = self.fresh();
         let (destination, place) = match self.below(4) {
-            0 => (Destination::queue("work"), "work"),
+            0 => (self.work(), "work"),
             1 => (Destination::queue("other"), "other"),
             2 => (Destination::topic("news"), "d"),
             _ => (Destination::topic("nowhere"), ""),
@@ -137,14 +141,15 @@ impl Simulation {
         if expires {
             self.mortal.insert(marker);
         }
-        let group = (place == "work" && self.below(4) > 0)
+        let is_lane = place == "work" && destination.name() != place;
+        let group = (place == "work" && !is_lane && self.below(4) > 0)
             .then(|| ["a", "b", "c"][usize::try_from(marker % 3).unwrap()].to_owned());
         let can_jump = place == "other" && dedup.is_none();
         let top = can_jump && self.below(8) == 0;
         let before = (can_jump && !top && self.below(8) == 0)
             .then(|| self.waiting())
             .flatten();
-        if top || before.is_some() {
+        if top || before.is_some() || is_lane {
             self.jumped.insert(marker);
         }
         let message = message(destination, &marker.to_string());
@@ -158,7 +163,8 @@ impl Simulation {
                 group,
                 top,
                 before,
-                dedup,
+                // A lane may be gone when it is named again.
+                dedup: dedup.filter(|_| !is_lane),
                 ..message
             },
             keys,
@@ -465,5 +471,68 @@ impl Simulation {
                 reason: BusError::Closed,
             }),
         }
+    }
+
+    /// The queue with lanes, or one of its lanes if they have numbers.
+    fn work(&mut self) -> Destination {
+        let lane = format!("work.{}", self.below(5));
+        let known = self.core.directory.resolve(&lane).is_some();
+        let name = if known && self.below(4) == 0 {
+            &lane
+        } else {
+            "work"
+        };
+        Destination::queue(name)
+    }
+
+    pub(super) fn lanes(&mut self) -> Lanes {
+        let hash = LaneHash::JavaString;
+        match self.below(5) {
+            0 => Lanes::Key,
+            1 => Lanes::Single,
+            count => {
+                let count = u32::try_from(count).unwrap();
+                Lanes::Hashed { count, hash }
+            }
+        }
+    }
+
+    /// Changes the lanes of the queue `work`.
+    pub(super) fn alter(&mut self) {
+        let Some(connection) = self.connection() else {
+            return;
+        };
+        let (lanes, drain) = (self.lanes(), self.below(4) > 0);
+        let command = Command::Alter {
+            queue: Destination::queue("work"),
+            lanes,
+            drain,
+            token: 0,
+        };
+        self.command(connection, command);
+        self.note_change();
+    }
+
+    /// Takes note of a change of lanes that has begun, and of what was there then.
+    pub(super) fn note_change(&mut self) {
+        let id = self.core.directory.queue("work").unwrap();
+        let queue = &self.core.queues[&id];
+        let border = queue.drain().map(|drain| drain.border);
+        if border == self.change.as_ref().map(|(border, _)| *border) {
+            return;
+        }
+        let there = queue.messages.keys();
+        self.change = border.map(|border| (border, there.filter(|id| *id < border).collect()));
+    }
+
+    /// Whatever comes after a change waits until everything that was there before it is gone.
+    pub(super) fn check_change(&self, delivered: MessageId) {
+        let Some((_, before)) = self.change.as_ref().filter(|it| !it.1.contains(&delivered)) else {
+            return;
+        };
+        let id = self.core.directory.queue("work").unwrap();
+        let queue = &self.core.queues[&id];
+        let left = queue.messages.keys().find(|id| before.contains(id));
+        assert_eq!(left, None, "{delivered} came too early");
     }
 }

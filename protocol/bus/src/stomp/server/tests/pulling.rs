@@ -30,6 +30,7 @@ fn queue(name: &str, attributes: QueueAttributes) -> QueueDefinition {
     QueueDefinition {
         name: name.to_owned(),
         attributes,
+        drain: false,
     }
 }
 
