@@ -162,6 +162,7 @@ fn subscribe_request(options: &AlarmServiceOptions, destination: &Destination) -
             .subscription_name(&options.id, destination)
     };
     SubscribeRequest {
+        ack_timeout: None,
         destination: destination.clone(),
         durable: (destination.kind() == DestinationKind::Topic).then(name),
         ack: AckMode::Individual,

@@ -299,6 +299,7 @@ impl Task {
             .repository()
             .subscription_name(self.component.id(), &destination);
         let request = SubscribeRequest {
+            ack_timeout: None,
             destination,
             durable: durable.then_some(name),
             ack: if self.named {

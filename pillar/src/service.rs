@@ -294,6 +294,7 @@ async fn subscribe(
     let mut subscribed = Vec::new();
     for (destination, ack) in destinations(component) {
         let request = SubscribeRequest {
+            ack_timeout: None,
             destination,
             durable: None,
             ack,

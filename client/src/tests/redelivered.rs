@@ -118,6 +118,7 @@ pub(super) fn launch(
 
 pub(super) async fn listen(bus: &Bus, destination: Destination) -> Subscription {
     let request = SubscribeRequest {
+        ack_timeout: None,
         destination,
         durable: None,
         ack: AckMode::Auto,

@@ -187,6 +187,7 @@ fn elsewhere(id: &str) -> Destination {
 
 async fn subscribe(bus: &Bus, destination: Destination) -> Subscription {
     let request = SubscribeRequest {
+        ack_timeout: None,
         destination,
         durable: None,
         ack: AckMode::Auto,

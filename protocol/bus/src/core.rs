@@ -15,6 +15,7 @@ mod draft;
 pub(crate) mod epoch;
 mod lanes;
 pub(crate) mod message;
+mod overdue;
 mod position;
 mod pull;
 pub(crate) mod queue;
@@ -34,6 +35,7 @@ pub(crate) mod unit;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use self::pull::Browsed;
+pub(crate) use self::subscribe::check_ack_timeout;
 use self::{
     dedup::Remembered,
     directory::Directory,
@@ -85,6 +87,11 @@ pub(crate) enum Input {
     Missed {
         connection: ConnectionId,
         delivery: DeliveryId,
+    },
+    /// The end of one of its subscriptions has been told to a connection.
+    Told {
+        connection: ConnectionId,
+        subscription: u64,
     },
     /// Time has passed.
     Tick,
@@ -204,6 +211,8 @@ pub(crate) struct Core {
     waits: BTreeSet<(i64, ConnectionId, u64)>,
     /// When transactions time out.
     timeouts: BTreeSet<(i64, ConnectionId, u64)>,
+    /// When deliveries must have been dealt with.
+    ack_deadlines: BTreeSet<(i64, ConnectionId, DeliveryId)>,
     /// The sizes of all messages in lasting and passing queues.
     held_bytes: u64,
     /// The sizes of all messages that wait for plain subscriptions, or are in their hands.
@@ -240,6 +249,7 @@ impl Core {
             due: BTreeSet::new(),
             waits: BTreeSet::new(),
             timeouts: BTreeSet::new(),
+            ack_deadlines: BTreeSet::new(),
             held_bytes: 0,
             plain_bytes: 0,
             held_messages: 0,
@@ -277,6 +287,10 @@ impl Core {
             } => {
                 self.give_back(connection, delivery, consume::Back::Uncounted);
             }
+            Input::Told {
+                connection,
+                subscription,
+            } => self.told(connection, subscription),
             Input::Tick => {}
             Input::Relocate { places } => self.relocate(&places),
             Input::Room(room) => self.room = room,
@@ -294,7 +308,11 @@ impl Core {
         let due = self.due.first().map(|(at, ..)| *at);
         let timeout = self.timeouts.first().map(|(at, ..)| *at);
         let wait = self.waits.first().map(|(at, ..)| *at);
-        [expiry, due, timeout, wait].into_iter().flatten().min()
+        let ack = self.ack_deadlines.first().map(|(at, ..)| *at);
+        [expiry, due, timeout, wait, ack]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     pub(crate) const fn boot(&self) -> u64 {
@@ -336,6 +354,7 @@ impl Core {
                 ack,
                 prefetch,
                 selector,
+                ack_timeout,
                 token,
             } => {
                 let wish = subscribe::Wish {
@@ -345,6 +364,7 @@ impl Core {
                     ack,
                     prefetch,
                     selector,
+                    ack_timeout,
                 };
                 self.subscribe(connection, wish, token);
             }
@@ -363,6 +383,7 @@ impl Core {
                     ack,
                     prefetch: 1,
                     selector,
+                    ack_timeout: None,
                 };
                 self.get(connection, wish, wait, token);
             }

@@ -73,6 +73,12 @@ pub enum BusError {
         /// The limit that was passed, in words.
         limit: String,
     },
+    /// A consumer had a message in hand for longer than it had said; its subscription was closed.
+    #[error("a message was in hand for {limit_ms} ms without being acknowledged")]
+    AckTimeout {
+        /// How long it may be, in milliseconds.
+        limit_ms: i64,
+    },
     /// There is no message of the kind that somebody wanted to take.
     #[error("there is no such message")]
     NoMessage,
@@ -226,6 +232,7 @@ impl BusError {
             Self::SubscriptionInUse { .. } => "SUBSCRIPTION-IN-USE",
             Self::SubscriptionMismatch { .. } => "SUBSCRIPTION-MISMATCH",
             Self::SlowConsumer { .. } => "SLOW-CONSUMER",
+            Self::AckTimeout { .. } => "ACK-TIMEOUT",
             Self::NoMessage => "NO-MESSAGE",
             Self::InUse => "IN-USE",
             Self::AdministeredElsewhere { .. } => "NOT-HERE",

@@ -327,6 +327,11 @@ fn check(request: &SubscribeRequest) -> Result<(), BusError> {
             "a subscription needs a prefetch of at least 1",
         ));
     }
+    if request.ack_timeout.is_some() && request.ack == AckMode::Auto {
+        return Err(BusError::invalid(
+            "where nothing is acknowledged there is no time to do it in",
+        ));
+    }
     if request.ack == AckMode::Client {
         return Err(BusError::invalid(
             "the bus handle acknowledges message by message",

@@ -85,6 +85,7 @@ const LONG: usize = 300;
 /// A subscription with acknowledgement message by message.
 pub(super) fn listen(destination: Destination, prefetch: u32) -> SubscribeRequest {
     SubscribeRequest {
+        ack_timeout: None,
         destination,
         durable: None,
         ack: AckMode::Individual,

@@ -378,6 +378,7 @@ fn heard(message: &Incoming) -> Captured {
 
 async fn listen_to(bus: &Bus, destination: &str) -> Subscription {
     let request = SubscribeRequest {
+        ack_timeout: None,
         destination: destination.parse().unwrap(),
         durable: None,
         ack: AckMode::Auto,

@@ -16,6 +16,7 @@ async fn waiting_for(site: &Site, id: &str, marker: Message) -> Vec<Message> {
     let repository = peer.component.repository();
     let name = repository.subscription_name(peer.component.id(), &destination);
     let request = SubscribeRequest {
+        ack_timeout: None,
         destination,
         durable: Some(name),
         ack: AckMode::Individual,

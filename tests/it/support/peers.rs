@@ -73,6 +73,7 @@ impl Peer {
     /// Hears everything that is sent there from now on.
     pub(crate) async fn listen(&self, destination: Destination) -> Ear {
         let request = SubscribeRequest {
+            ack_timeout: None,
             destination,
             durable: None,
             ack: AckMode::Individual,

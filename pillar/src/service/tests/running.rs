@@ -120,6 +120,7 @@ async fn a_pillar_full_of_stuck_transfers_still_identifies_and_gives_them_back()
     drop(silent);
     let bus = connect(&site.broker, "north");
     let request = SubscribeRequest {
+        ack_timeout: None,
         destination: site
             .repository
             .destinations(&"books".into())

@@ -56,6 +56,7 @@ fn own_queue() -> Destination {
 
 fn answers() -> SubscribeRequest {
     SubscribeRequest {
+        ack_timeout: None,
         destination: own_queue(),
         durable: None,
         ack: AckMode::Auto,

@@ -22,6 +22,8 @@ pub(super) struct Flight {
     pub(super) subscription: u64,
     /// The open transaction that holds its acknowledgement.
     pub(super) transaction: Option<u64>,
+    /// Until when it must have been dealt with, if that is so.
+    pub(super) deadline: Option<i64>,
 }
 
 /// How a message comes back.
@@ -143,7 +145,11 @@ impl Core {
             message: id,
             subscription,
             transaction: None,
+            deadline: self.ack_deadline(connection, subscription),
         };
+        if let Some(at) = flight.deadline {
+            self.ack_deadlines.insert((at, connection, delivery));
+        }
         if let Some(session) = self.sessions.get_mut(&connection) {
             session.flights.insert(delivery, flight);
             self.in_flight += 1;
@@ -323,6 +329,9 @@ impl Core {
             .get_mut(&connection)?
             .flights
             .remove(&delivery)?;
+        if let Some(at) = flight.deadline {
+            self.ack_deadlines.remove(&(at, connection, delivery));
+        }
         self.in_flight = self.in_flight.saturating_sub(1);
         let queue = self.queues.get_mut(&flight.queue)?;
         if let Some(consumer) = queue.consumer(connection, flight.subscription) {

@@ -230,17 +230,20 @@ pub enum Cause {
     ProcessEnded,
     /// Nothing: it follows, in its lane, one that was moved.
     Parked,
+    /// Its consumer had it in hand for longer than it had said.
+    AckTimedOut,
 }
 
 impl Cause {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Refused,
         Self::Aborted,
         Self::TimedOut,
         Self::ConnectionLost,
         Self::ProcessEnded,
         Self::Parked,
+        Self::AckTimedOut,
     ];
 
     /// The cause as a header value.
@@ -253,6 +256,7 @@ impl Cause {
             Self::ConnectionLost => "connection-lost",
             Self::ProcessEnded => "process-ended",
             Self::Parked => "parked",
+            Self::AckTimedOut => "ack-timeout",
         }
     }
 }

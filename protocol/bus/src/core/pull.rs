@@ -138,6 +138,8 @@ impl Core {
                 number,
                 once: true,
                 deadline,
+                ack_timeout: None,
+                overdue: None,
             };
             session
                 .subscriptions

@@ -37,6 +37,10 @@ pub(super) struct SessionSubscription {
     pub(super) once: bool,
     /// Until when it waits for that.
     pub(super) deadline: Option<i64>,
+    /// How long it may have a message in hand, in milliseconds.
+    pub(super) ack_timeout: Option<i64>,
+    /// What it has had for longer. It has been closed, and may not know it yet.
+    pub(super) overdue: Option<DeliveryId>,
 }
 
 impl Session {
@@ -71,6 +75,7 @@ impl Core {
     /// The connection is gone: what it had returns; the oldest delivery of each subscription counts, since that
     /// is the one its consumer was at. With lanes it was at one of each.
     pub(super) fn lost(&mut self, connection: ConnectionId, reason: BusError) {
+        self.end_all_overdue(connection);
         let Some(session) = self.sessions.get(&connection) else {
             return;
         };
@@ -178,6 +183,8 @@ impl Core {
         }
         if let Some(queue) = self.queues.get_mut(&queue_id) {
             queue.remove_consumer(connection, subscription);
+            // Its lanes are free for others.
+            self.draft.dirty.insert(queue_id);
         }
         for delivery in flights {
             self.return_flight(connection, delivery, blamed);

@@ -30,6 +30,8 @@ pub(super) struct Wish {
     pub(super) ack: AckMode,
     pub(super) prefetch: u32,
     pub(super) selector: Option<Selector>,
+    /// How long a message may be in hand, in milliseconds.
+    pub(super) ack_timeout: Option<i64>,
 }
 
 impl Core {
@@ -59,6 +61,8 @@ impl Core {
                 number,
                 once: false,
                 deadline: None,
+                ack_timeout: wish.ack_timeout,
+                overdue: None,
                 ack: wish.ack,
             };
             session
@@ -231,6 +235,7 @@ impl Core {
                 "a subscription needs a prefetch of at least 1",
             ));
         }
+        check_ack_timeout(wish.ack_timeout, wish.ack)?;
         Ok(())
     }
 
@@ -322,6 +327,19 @@ impl Core {
             name: name.to_owned(),
         }))
     }
+}
+
+/// Refuses a time to acknowledge in that is none, or where nothing is acknowledged.
+pub(crate) fn check_ack_timeout(milliseconds: Option<i64>, ack: AckMode) -> Result<(), BusError> {
+    let Some(milliseconds) = milliseconds else {
+        return Ok(());
+    };
+    let fault = match (milliseconds, ack) {
+        (_, AckMode::Auto) => "where nothing is acknowledged there is no time to do it in",
+        (..1, _) => "a time to acknowledge in is at least 1 ms",
+        _ => return Ok(()),
+    };
+    Err(BusError::invalid(fault))
 }
 
 fn check_durable_name(name: &str) -> Result<(), BusError> {

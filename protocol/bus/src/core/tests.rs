@@ -10,6 +10,7 @@ mod invariants;
 mod keyed;
 mod limits;
 mod ordering;
+mod overdue;
 mod pulling;
 mod repeating;
 mod routing;
@@ -207,6 +208,7 @@ impl World {
         prefetch: u32,
     ) -> Result<bool, BusError> {
         self.ask(connection, |token| Command::Subscribe {
+            ack_timeout: None,
             selector: None,
             subscription,
             destination,
@@ -224,6 +226,7 @@ impl World {
         name: &str,
     ) -> Result<bool, BusError> {
         self.ask(connection, |token| Command::Subscribe {
+            ack_timeout: None,
             selector: None,
             subscription: 900,
             destination: Destination::topic(topic),

@@ -13,6 +13,7 @@ impl Core {
         self.wake_scheduled();
         self.expire();
         self.time_out_transactions();
+        self.time_out_deliveries();
         self.end_waits();
         self.forget_old();
     }

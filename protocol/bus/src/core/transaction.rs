@@ -294,6 +294,9 @@ impl Core {
 
     /// Keeps the deliveries for the transaction.
     fn bind(&mut self, connection: ConnectionId, number: u64, deliveries: &[DeliveryId]) {
+        for delivery in deliveries {
+            self.stop_watching(connection, *delivery);
+        }
         let Some(session) = self.sessions.get_mut(&connection) else {
             return;
         };

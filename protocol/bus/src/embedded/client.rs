@@ -171,6 +171,7 @@ impl Client {
             durable,
             ack: _,
             prefetch,
+            ack_timeout,
         } = request;
         let prefetch = prefetch.min(MAX_PREFETCH);
         let (arrivals, receiver) = mpsc::channel(usize::try_from(prefetch).unwrap_or(1));
@@ -190,6 +191,7 @@ impl Client {
             ack: AckMode::Individual,
             prefetch,
             selector: None,
+            ack_timeout: ack_timeout.map(milliseconds),
             token,
         };
         // Should nobody wait for the answer any more, the subscription must not stay.
@@ -502,6 +504,11 @@ impl Drop for Unwanted<'_> {
             self.client.unsubscribe_soon(self.subscription);
         }
     }
+}
+
+/// At least 1: less than a millisecond is more than nothing.
+fn milliseconds(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX).max(1)
 }
 
 async fn outcome(answer: Answer) -> Result<(), BusError> {

@@ -67,6 +67,10 @@ pub enum Command {
         prefetch: u32,
         /// Which messages it wants, if not all; queues without lanes only.
         selector: Option<Selector>,
+        /// How long a delivery may be in hand, in milliseconds; then the oldest one returns, counted, and the
+        /// subscription is closed. Nothing of it is handed to anybody else before this connection has been told or, if
+        /// it is not within this process, has ended.
+        ack_timeout: Option<i64>,
         /// Whom to answer.
         token: Token,
     },

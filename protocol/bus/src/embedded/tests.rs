@@ -50,6 +50,7 @@ fn persistent(destination: Destination, body: &'static str) -> Outgoing {
 
 fn request(destination: Destination) -> SubscribeRequest {
     SubscribeRequest {
+        ack_timeout: None,
         destination,
         durable: None,
         ack: AckMode::Individual,
@@ -605,6 +606,46 @@ async fn one_message_is_taken_looked_at_and_waited_for() {
             .await
             .is_err()
     );
+    broker.shutdown().await;
+}
+
+#[tokio::test]
+async fn e29_a_stuck_consumer_within_the_process_loses_its_subscription_and_another_has_the_message()
+ {
+    let directory = TempDir::new().unwrap();
+    let broker = broker(&directory).await;
+    let (stuck, other) = (bus(&broker, "a"), bus(&broker, "b"));
+    let limited = SubscribeRequest {
+        ack_timeout: Some(Duration::from_millis(200)),
+        ..request(Destination::queue("work"))
+    };
+    let auto = SubscribeRequest {
+        ack: AckMode::Auto,
+        ..limited.clone()
+    };
+    assert_eq!(stuck.subscribe(auto).await.unwrap_err().name(), "INVALID");
+    let mut its = stuck.subscribe(limited).await.unwrap();
+    stuck
+        .publish(persistent(Destination::queue("work"), "hard"))
+        .await
+        .unwrap();
+    let held = next(&mut its).await;
+    let mut others = other
+        .subscribe(request(Destination::queue("work")))
+        .await
+        .unwrap();
+    let again = next(&mut others).await;
+    assert_eq!(again.message.backout_count, 1);
+    assert!(timeout(PATIENCE, its.next()).await.unwrap().is_none());
+    assert_eq!(held.ack().await, Err(BusError::StaleAck));
+    again.ack().await.unwrap();
+    stuck
+        .publish(Outgoing::new(
+            Destination::queue("work"),
+            "its connection lives",
+        ))
+        .await
+        .unwrap();
     broker.shutdown().await;
 }
 

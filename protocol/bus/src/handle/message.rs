@@ -189,6 +189,10 @@ pub struct SubscribeRequest {
     pub ack: AckMode,
     /// How many deliveries may be unacknowledged; not 0.
     pub prefetch: u32,
+    /// How long a delivery may be unacknowledged, from when the bus hands it out: also while it waits here for those
+    /// before it. The embedded bus then takes the oldest one back, counted, and ends the subscription (over STOMP: the
+    /// connection). Other buses make nothing of it. `None`: as long as it takes.
+    pub ack_timeout: Option<Duration>,
 }
 
 impl SubscribeRequest {

@@ -43,13 +43,15 @@ const REASONS: [(u8, Reason); 5] = [
     (5, Reason::Admin),
 ];
 
-const CAUSES: [(u8, Cause); 6] = [
+const CAUSES: [(u8, Cause); 7] = [
     (1, Cause::Refused),
     (2, Cause::Aborted),
     (3, Cause::TimedOut),
     (4, Cause::ConnectionLost),
     (5, Cause::ProcessEnded),
     (6, Cause::Parked),
+    // Since format 3.
+    (7, Cause::AckTimedOut),
 ];
 
 /// Appends an entry.

@@ -95,6 +95,7 @@ impl Site {
 
 async fn listen(component: &Component, destination: Destination) -> Subscription {
     let request = SubscribeRequest {
+        ack_timeout: None,
         destination,
         durable: None,
         ack: AckMode::Auto,

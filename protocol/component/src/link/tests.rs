@@ -163,6 +163,7 @@ async fn taken(directory: &std::path::Path) -> (Broker, Bus, SubscribeRequest, S
     let client_id = "north".to_owned();
     let bus = Bus::embedded(&broker, ConnectOptions { client_id }).unwrap();
     let request = SubscribeRequest {
+        ack_timeout: None,
         destination: topic,
         durable: Some("north".to_owned()),
         ack: AckMode::Individual,

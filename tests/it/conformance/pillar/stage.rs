@@ -458,6 +458,7 @@ fn connect(broker: &Broker, id: &str) -> Bus {
 
 async fn listen_to(component: &Component, destination: Destination) -> Subscription {
     let request = SubscribeRequest {
+        ack_timeout: None,
         destination,
         durable: None,
         ack: AckMode::Auto,

@@ -107,6 +107,7 @@ fn fail_in_the_work(ack: AckMode, transacted: bool) -> Vec<String> {
     let mut world = World::new();
     let consumer = world.open(1, "c");
     let subscribed = world.ask(consumer, |token| Command::Subscribe {
+        ack_timeout: None,
         selector: None,
         subscription: 1,
         destination: queue(),

@@ -105,6 +105,7 @@ fn a_cumulative_acknowledgement_covers_its_subscription_up_to_it() {
         let ack = AckMode::Client;
         let prefetch = 10;
         let asked = world.ask(a, |token| Command::Subscribe {
+            ack_timeout: None,
             selector: None,
             subscription,
             destination,
@@ -211,6 +212,7 @@ fn an_automatic_delivery_holds_its_credit_until_it_is_handed_over() {
     let a = world.open(1, "a");
     world
         .ask(a, |token| Command::Subscribe {
+            ack_timeout: None,
             selector: None,
             subscription: 1,
             destination: queue(),

@@ -580,6 +580,7 @@ fn a_consumer_that_chooses_and_lanes_exclude_each_other() {
     let a = world.open(1, "a");
     let subscribe = |world: &mut World| {
         world.ask(a, |token| Command::Subscribe {
+            ack_timeout: None,
             selector: "JMSPriority > 4".parse().ok(),
             subscription: 1,
             destination: queue(),

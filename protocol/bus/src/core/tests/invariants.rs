@@ -95,6 +95,24 @@ pub(crate) fn check(core: &Core) {
     assert_eq!(flights, in_flight);
     check_subscriptions(core);
     check_remembered(core);
+    check_deadlines(core);
+}
+
+fn check_deadlines(core: &Core) {
+    let sessions = core.sessions.iter();
+    let deadlines = sessions.flat_map(|(connection, session)| {
+        let flights = session.flights.iter();
+        flights.filter_map(|(delivery, it)| Some((it.deadline?, *connection, *delivery)))
+    });
+    assert_eq!(core.ack_deadlines, deadlines.collect());
+    for session in core.sessions.values() {
+        for flight in session.flights.values() {
+            let known = session.subscriptions.get(&flight.subscription);
+            let watched = known.is_some_and(|it| it.ack_timeout.is_some() && it.overdue.is_none());
+            let watched = watched && flight.transaction.is_none();
+            assert_eq!(flight.deadline.is_some(), watched);
+        }
+    }
 }
 
 fn check_remembered(core: &Core) {
@@ -145,7 +163,9 @@ fn check_consumers(core: &Core, queue_id: QueueId, queue: &Queue) {
         let session = &core.sessions[&consumer.connection];
         let flights = session.flights_of(consumer.subscription).len();
         assert_eq!(usize::try_from(consumer.in_flight).unwrap(), flights);
-        assert!(consumer.in_flight <= consumer.prefetch);
+        let known = &session.subscriptions[&consumer.subscription];
+        assert!(consumer.in_flight <= consumer.prefetch || known.overdue.is_some());
+        assert!(known.overdue.is_none() || consumer.prefetch == 0);
         assert_eq!(
             session.subscriptions[&consumer.subscription].queue,
             queue_id

@@ -115,6 +115,7 @@ fn a_consumer_that_acknowledges_by_taking_may_be_ahead_in_its_own_lane_only() {
     for number in [11, 12] {
         let c = world.open(number, &format!("c{number}"));
         let subscribed = world.ask(c, |token| Command::Subscribe {
+            ack_timeout: None,
             selector: None,
             subscription: 1,
             destination: queue(),
@@ -451,6 +452,7 @@ fn e30_a_cumulative_acknowledgement_covers_several_lanes() {
     world.open(1, "sender");
     let c = world.open(11, "c");
     let subscribed = world.ask(c, |token| Command::Subscribe {
+        ack_timeout: None,
         selector: None,
         subscription: 1,
         destination: queue(),

@@ -410,6 +410,7 @@ fn a_consumer_gets_what_its_selector_selects_and_others_the_rest() {
         let connection = world.open(number, &format!("c{number}"));
         let selector = selector(wanted);
         let done = world.ask(connection, |token| Command::Subscribe {
+            ack_timeout: None,
             subscription: 1,
             destination: to,
             durable: None,

@@ -157,6 +157,8 @@ struct Simulation {
     latest: BTreeMap<Line, MessageId>,
     /// Messages with a time to live: one that was moved aside outlives it.
     mortal: BTreeSet<u64>,
+    /// Connections that end with a subscription of theirs, as all do that are not within the process.
+    ended: BTreeSet<ConnectionId>,
     /// Who takes a message of its choice.
     picky: BTreeSet<(ConnectionId, u64)>,
     /// Messages that were sent out of order, or back to where they had failed.
@@ -196,6 +198,7 @@ impl Simulation {
             volatile: BTreeSet::new(),
             latest: BTreeMap::new(),
             mortal: BTreeSet::new(),
+            ended: BTreeSet::new(),
             picky: BTreeSet::new(),
             jumped: BTreeSet::new(),
             asking: BTreeSet::new(),
@@ -331,6 +334,12 @@ impl Simulation {
         for posted in told {
             self.told(posted);
         }
+        for connection in std::mem::take(&mut self.ended) {
+            if !connection.0.is_multiple_of(3) {
+                let reason = BusError::Closed;
+                self.step(Input::Lost { connection, reason });
+            }
+        }
     }
 
     fn told(&mut self, posted: Posted) {
@@ -395,8 +404,11 @@ impl Simulation {
                     self.undone(&asked);
                 }
             }
-            Event::SubscriptionClosed { subscription, .. }
-            | Event::NoMessage { subscription, .. } => {
+            Event::SubscriptionClosed { subscription, .. } => {
+                self.subscriptions.remove(&(connection, subscription));
+                self.closed(connection, subscription);
+            }
+            Event::NoMessage { subscription, .. } => {
                 self.subscriptions.remove(&(connection, subscription));
             }
             Event::Administered { token, .. } => {
@@ -442,6 +454,9 @@ impl Simulation {
         let in_turn = delivery_count == 1 && message.not_before().is_none() && !jumped;
         let group = message.group().map(str::to_owned);
         let group = group.filter(|_| place == Some("work") && came_from.is_none());
+        let mut same = self.hands.iter().filter(|it| !it.staged && !it.stale);
+        let twice = same.find(|it| place.is_some() && (it.place, it.marker) == (place, marker));
+        assert!(twice.is_none(), "{marker} in two hands");
         if group.is_some() {
             let together = self.hands.iter().filter(|it| !it.staged && !it.stale);
             let mut together = together.filter(|it| it.group == group);
@@ -483,6 +498,18 @@ impl Simulation {
             connection,
             delivery,
         });
+    }
+
+    /// A consumer learns that it is none any more; from then on others may have what it had.
+    fn closed(&mut self, connection: ConnectionId, subscription: u64) {
+        for hand in &mut self.hands {
+            hand.stale |= (hand.connection, hand.subscription) == (connection, subscription);
+        }
+        self.step(Input::Told {
+            connection,
+            subscription,
+        });
+        self.ended.insert(connection);
     }
 
     /// Nothing more is told to a connection that has gone, so its questions stay open.

@@ -343,6 +343,7 @@ fn cumulative_acknowledgements_and_refusals_wait_for_the_commit() {
     let a = world.open(1, "a");
     let (destination, ack) = (queue(), AckMode::Client);
     let subscribe = |token| Command::Subscribe {
+        ack_timeout: None,
         selector: None,
         subscription: 1,
         destination,

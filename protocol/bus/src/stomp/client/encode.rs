@@ -77,6 +77,9 @@ pub(super) fn subscribe(out: &mut BytesMut, subscription: Named<'_>, receipt: Op
     frame.header("destination", &dialect.spell(&request.destination));
     frame.header("ack", "client-individual");
     dialect.write_prefetch(&mut frame, request.prefetch);
+    if let Some(time) = request.ack_timeout {
+        frame.plain("q-ack-timeout", time.as_millis().max(1));
+    }
     subscription.durable(&mut frame);
     self::receipt(&mut frame, receipt);
     frame.finish(b"");

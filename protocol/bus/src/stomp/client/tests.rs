@@ -45,6 +45,7 @@ fn persistent(body: &'static str) -> Outgoing {
 fn request(ack: AckMode) -> SubscribeRequest {
     let destination = Destination::topic("t");
     SubscribeRequest {
+        ack_timeout: None,
         destination,
         durable: Some("sub".to_owned()),
         ack,

@@ -187,6 +187,7 @@ impl Session {
             ack,
             prefetch,
             selector,
+            ack_timeout,
             kind,
         } = Subscribe::read(frame, self.has_client_id, &self.own)?;
         if self.subscriptions.contains_key(&id) {
@@ -219,6 +220,7 @@ impl Session {
                 ack,
                 prefetch,
                 selector,
+                ack_timeout,
                 token,
             },
             Kind::Get(wait) => Command::Get {

@@ -7,6 +7,7 @@ use super::{
     send::{boolean, number},
 };
 use crate::{
+    core::check_ack_timeout,
     embedded::connection::{AckMode, Selector, Wait},
     stomp::{destination, frame::Frame},
 };
@@ -23,7 +24,9 @@ const DURABLE: [&str; 3] = [
 ];
 
 /// Extensions that are understood.
-const KNOWN: [&str; 3] = ["activemq.prefetchSize", "q-get", "q-wait"];
+const KNOWN: [&str; 4] = ["activemq.prefetchSize", ACK_TIMEOUT, "q-get", "q-wait"];
+/// How long a message may be in hand, in milliseconds.
+const ACK_TIMEOUT: &str = "q-ack-timeout";
 
 /// A SUBSCRIBE frame that makes sense.
 #[derive(Debug, PartialEq)]
@@ -34,6 +37,7 @@ pub(super) struct Subscribe {
     pub(super) ack: AckMode,
     pub(super) prefetch: u32,
     pub(super) selector: Option<Selector>,
+    pub(super) ack_timeout: Option<i64>,
     pub(super) kind: Kind,
 }
 
@@ -92,6 +96,7 @@ impl Subscribe {
             ack,
             prefetch: prefetch(frame, ack)?,
             selector: selector(frame)?,
+            ack_timeout: ack_timeout(frame, ack, kind)?,
             kind,
         })
     }
@@ -124,6 +129,19 @@ fn prefetch(frame: &Frame, ack: AckMode) -> Result<u32, Refusal> {
 fn selector(frame: &Frame) -> Result<Option<Selector>, Refusal> {
     let text = frame.header("selector").filter(|text| !text.is_empty());
     Ok(text.map(str::parse).transpose()?)
+}
+
+fn ack_timeout(frame: &Frame, ack: AckMode, kind: Kind) -> Result<Option<i64>, Refusal> {
+    let Some(text) = frame.header(ACK_TIMEOUT) else {
+        return Ok(None);
+    };
+    if kind != Kind::Push {
+        let detail = format!("{ACK_TIMEOUT} is for subscriptions that go on");
+        return Err(Refusal::invalid(detail));
+    }
+    let milliseconds = Some(i64::from(number::<u32>(ACK_TIMEOUT, text)?));
+    check_ack_timeout(milliseconds, ack)?;
+    Ok(milliseconds)
 }
 
 fn kind(frame: &Frame) -> Result<Kind, Refusal> {
@@ -211,6 +229,7 @@ mod tests {
             ("activemq.prefetchSize", "0"),
             ("activemq.prefetchSize", "many"),
             ("ack", "sometimes"),
+            ("q-ack-timeout", "1000"),
         ] {
             let refusal = read(&subscribe().with(name, value)).unwrap_err();
             assert_eq!(refusal.name, "INVALID", "{name}");
@@ -218,6 +237,21 @@ mod tests {
         let refusal = read(&subscribe().with("activemq.retroactive", "true")).unwrap_err();
         assert!(refusal.detail.contains("activemq.retroactive"));
         assert!(read(&subscribe().with("exclusive", "false").with("x-other", "1")).is_ok());
+    }
+
+    #[test]
+    fn e29_a_time_to_acknowledge_in_is_a_number_where_something_is_acknowledged() {
+        let read = |value: &str, ack: &str| {
+            let frame = subscribe().with("ack", ack).with("q-ack-timeout", value);
+            read(&frame).map(|it| it.ack_timeout)
+        };
+        for ack in ["client", "client-individual"] {
+            assert_eq!(read("1500", ack), Ok(Some(1500)));
+            for wrong in ["0", "-1", "soon", "4294967296"] {
+                assert!(read(wrong, ack).is_err(), "{wrong}");
+            }
+        }
+        assert!(read("1500", "auto").is_err());
     }
 
     #[test]

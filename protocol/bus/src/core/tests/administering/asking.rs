@@ -17,6 +17,7 @@ impl Asking {
         );
         world
             .ask(connection, |token| Command::Subscribe {
+                ack_timeout: None,
                 selector: None,
                 subscription: 1,
                 destination: to.clone(),

@@ -25,6 +25,7 @@ impl Simulation {
         }
         let subscription = self.fresh();
         let command = Command::Subscribe {
+            ack_timeout: None,
             selector: None,
             subscription,
             destination: self.answers(connection),

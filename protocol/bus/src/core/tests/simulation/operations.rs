@@ -56,8 +56,11 @@ impl Simulation {
             AckMode::Individual
         };
         let prefetch = u32::try_from(1 + self.below(5)).unwrap();
+        let limited = self.below(3) == 0;
+        let ack_timeout = limited.then(|| 1 + i64::try_from(self.below(6000)).unwrap());
         let (durable, token) = (durable.then(|| "n".to_owned()), self.fresh());
         let command = Command::Subscribe {
+            ack_timeout: ack_timeout.filter(|_| ack == AckMode::Individual),
             selector: None,
             subscription,
             destination,

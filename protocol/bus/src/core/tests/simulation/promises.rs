@@ -142,6 +142,7 @@ impl Simulation {
             self.subscriptions.insert((connection, subscription), place);
             let (ack, prefetch, token) = (AckMode::Individual, 1000, self.fresh());
             let command = Command::Subscribe {
+                ack_timeout: None,
                 selector: None,
                 subscription,
                 destination,

@@ -89,6 +89,7 @@ impl Core {
             return reply(left.answer, Ok(()));
         }
         let nowhere = SubscribeRequest {
+            ack_timeout: None,
             destination: Destination::topic(NOWHERE),
             durable: None,
             ack: AckMode::Individual,

@@ -27,6 +27,7 @@ fn publishing(bus: &Bus, message: Outgoing) -> JoinHandle<Result<(), BusError>> 
 
 fn from(destination: Destination, durable: Option<&str>) -> SubscribeRequest {
     SubscribeRequest {
+        ack_timeout: None,
         destination,
         durable: durable.map(str::to_owned),
         ack: AckMode::Individual,

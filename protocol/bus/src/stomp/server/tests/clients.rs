@@ -31,6 +31,7 @@ pub(super) fn client(site: &Site, id: &str) -> Bus {
 
 fn request(destination: Destination) -> SubscribeRequest {
     SubscribeRequest {
+        ack_timeout: None,
         destination,
         durable: None,
         ack: AckMode::Individual,

@@ -88,6 +88,32 @@ async fn b14_a_message_goes_to_another_only_when_its_consumers_connection_is_clo
 }
 
 #[tokio::test]
+async fn e29_a_stuck_consumer_is_told_and_closed_before_another_has_its_message() {
+    let site = Site::start(StompLimits::default()).await;
+    let mut stuck = site.connect("").await;
+    let limited = |frame: Frame| frame.with("q-ack-timeout", "300");
+    stuck
+        .ask(limited(subscribe("1", QUEUE, "client-individual")))
+        .await;
+    stuck.ask(send(QUEUE, "hard work")).await;
+    let held = message(&mut stuck).await;
+    let mut other = site.connect("").await;
+    other.ask(subscribe("1", QUEUE, "client-individual")).await;
+    quiet(&mut other).await;
+    let error = stuck.expect_error("ACK-TIMEOUT").await;
+    let told = String::from_utf8(error.body.to_vec()).unwrap();
+    assert!(
+        told.contains("subscription '1'") && told.contains("300 ms"),
+        "{told}"
+    );
+    let again = message(&mut other).await;
+    assert_eq!(again.header("message-id"), held.header("message-id"));
+    assert_eq!(again.header("q-backout-count"), Some("1"));
+    assert_eq!(site.broker.stats().connections, 1, "the first had gone");
+    other.ask(ack(&again)).await;
+}
+
+#[tokio::test]
 async fn b17_many_silent_clients_at_once_are_closed_with_one_warning_each() {
     const CLIENTS: usize = 200;
     let (logged, _guard) = Logged::start();
