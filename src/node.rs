@@ -2,6 +2,7 @@
 
 mod poison;
 mod queues;
+mod subscriptions;
 
 use std::{
     path::{Path, PathBuf},
@@ -303,6 +304,7 @@ async fn open_broker(
     let mut options = BrokerOptions::new(data.join("bus"), SharedClock::clone(clock));
     options.queues = queues::definitions(repository, node);
     options.destinations = repository.bus_destinations();
+    options.subscription_rules = subscriptions::rules(node);
     options.durable_subscriptions = node
         .alarms
         .iter()

@@ -5,6 +5,7 @@ mod bus;
 mod check;
 mod queues;
 mod raw;
+mod subscriptions;
 
 use std::{
     net::SocketAddr,
@@ -27,6 +28,7 @@ pub use background::BackgroundWork;
 pub use bus::NodeBus;
 pub use queues::{Jump, LanePoison, QueueCriterion, QueueHash, QueueLanes, QueueNode, QueueOrder};
 pub(crate) use raw::RawNode;
+pub use subscriptions::{Offline, SubscriptionLimit, SubscriptionNode};
 
 /// A process: the roles it plays, with their paths and listeners. A role is played if its table is there.
 #[derive(Clone, Debug)]
@@ -138,6 +140,8 @@ pub struct BusServer {
     pub listen: Vec<SocketAddr>,
     /// Queues that are other than usual.
     pub queues: Vec<QueueNode>,
+    /// What durable subscriptions may hold, as far as that is other than usual.
+    pub subscriptions: Vec<SubscriptionNode>,
 }
 
 /// The built-in file exchange.

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use pillarbox_bus::{Broker, Bus, embedded::connection::PoisonMoved};
+use pillarbox_bus::{
+    Broker, Bus,
+    embedded::connection::{Notice, PoisonMoved},
+};
 use pillarbox_component::{AlarmRequest, Component, ComponentOptions};
 use pillarbox_messages::{
     AlarmCode, CollectionId, ComponentId, Destination, clock::SharedClock, wording::count,
@@ -26,14 +29,15 @@ pub(super) fn watch(
     let (repository, clock) = (Arc::clone(repository), SharedClock::clone(clock));
     let options = ComponentOptions::client(id, None, repository, bus, clock);
     let component = Component::new(options);
-    let mut told = broker.poison_moved();
+    let mut told = broker.notices();
     tasks.spawn(async move {
         loop {
             match told.recv().await {
-                Ok(moved) => {
+                Ok(Notice::Moved(moved)) => {
                     let request = alarm(&moved, component.repository());
                     component.alarms().raise(request).await;
                 }
+                Ok(_) => {}
                 Err(RecvError::Lagged(missed)) => {
                     warn!(
                         missed,

@@ -12,10 +12,13 @@ mod consume;
 pub(crate) mod dedup;
 mod directory;
 mod draft;
+pub(crate) mod durable;
 pub(crate) mod epoch;
 mod lanes;
 pub(crate) mod message;
+pub(crate) mod notice;
 mod overdue;
+pub(crate) mod overflow;
 mod position;
 mod pull;
 pub(crate) mod queue;
@@ -40,6 +43,7 @@ use self::{
     dedup::Remembered,
     directory::Directory,
     draft::Draft,
+    durable::SubscriptionRule,
     message::{Addresses, DeliveryId, MessageId},
     queue::Queue,
     session::Session,
@@ -128,6 +132,8 @@ pub(crate) struct Limits {
     pub(crate) transaction_ms: i64,
     /// Queues, the ones behind subscriptions included.
     pub(crate) queues: usize,
+    /// Durable subscriptions.
+    pub(crate) durables: usize,
     /// Subscriptions of one connection.
     pub(crate) subscriptions: usize,
     /// Unacknowledged deliveries of one subscription.
@@ -153,6 +159,7 @@ impl Default for Limits {
             transactions: 64,
             transaction_ms: 60_000,
             queues: 20_000,
+            durables: 10_000,
             subscriptions: 1_000,
             prefetch: 65_536,
             dedup_ms: 600_000,
@@ -181,6 +188,12 @@ pub(crate) struct Counters {
     pub(crate) backed_out: u64,
     /// Subscriptions closed because they did not keep up.
     pub(crate) slow_consumers: u64,
+    /// Messages that durable subscriptions have missed because they were full.
+    pub(crate) missed: u64,
+    /// Durable subscriptions cancelled because their clients had been away for too long.
+    pub(crate) abandoned: u64,
+    /// Durable subscriptions cancelled because they were full.
+    pub(crate) cancelled_full: u64,
 }
 
 /// The queue manager's state.
@@ -199,6 +212,8 @@ pub(crate) struct Core {
     directory: Directory,
     addresses: Addresses,
     remembered: Remembered,
+    /// What an administrator says about durable subscriptions.
+    rules: Vec<SubscriptionRule>,
     queues: BTreeMap<QueueId, Queue>,
     sessions: BTreeMap<ConnectionId, Session>,
     /// Queues where some messages wait until the others are gone.
@@ -213,8 +228,12 @@ pub(crate) struct Core {
     timeouts: BTreeSet<(i64, ConnectionId, u64)>,
     /// When deliveries must have been dealt with.
     ack_deadlines: BTreeSet<(i64, ConnectionId, DeliveryId)>,
+    /// When durable subscriptions end whose clients are away.
+    absences: BTreeSet<(i64, QueueId)>,
     /// The sizes of all messages in lasting and passing queues.
     held_bytes: u64,
+    /// Of these, the ones in durable subscriptions whose clients are away.
+    away_bytes: u64,
     /// The sizes of all messages that wait for plain subscriptions, or are in their hands.
     plain_bytes: u64,
     held_messages: usize,
@@ -242,6 +261,7 @@ impl Core {
             directory: Directory::default(),
             addresses: Addresses::default(),
             remembered: Remembered::default(),
+            rules: Vec::new(),
             queues: BTreeMap::new(),
             sessions: BTreeMap::new(),
             draining: BTreeSet::new(),
@@ -250,7 +270,9 @@ impl Core {
             waits: BTreeSet::new(),
             timeouts: BTreeSet::new(),
             ack_deadlines: BTreeSet::new(),
+            absences: BTreeSet::new(),
             held_bytes: 0,
+            away_bytes: 0,
             plain_bytes: 0,
             held_messages: 0,
             in_flight: 0,
@@ -309,10 +331,9 @@ impl Core {
         let timeout = self.timeouts.first().map(|(at, ..)| *at);
         let wait = self.waits.first().map(|(at, ..)| *at);
         let ack = self.ack_deadlines.first().map(|(at, ..)| *at);
-        [expiry, due, timeout, wait, ack]
-            .into_iter()
-            .flatten()
-            .min()
+        let absence = self.absences.first().map(|(at, ..)| *at);
+        let all = [expiry, due, timeout, wait, ack, absence];
+        all.into_iter().flatten().min()
     }
 
     pub(crate) const fn boot(&self) -> u64 {
@@ -335,6 +356,11 @@ impl Core {
     /// How many of them are in consumers' hands.
     pub(crate) const fn in_flight(&self) -> usize {
         self.in_flight
+    }
+
+    /// How many durable subscriptions there are.
+    pub(crate) fn durable_count(&self) -> usize {
+        self.directory.durable_count()
     }
 
     /// How many queues there are, the ones behind subscriptions included.

@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::connection::{Command, CommandSender, Connection, Event, EventReceiver};
 use self::{
-    connection::{ConnectionId, EVENT_CHANNEL, PoisonMoved},
+    connection::{ConnectionId, EVENT_CHANNEL, Notice, SubscriptionRule},
     owner::{Opened, Owner, Submission},
     writer::Writer,
 };
@@ -46,8 +46,8 @@ use crate::{
 
 /// How many submissions wait for the owner of the queues.
 const COMMAND_CHANNEL: usize = 1024;
-/// How much may wait for who wants to know of messages moved aside.
-const MOVED_CHANNEL: usize = 256;
+/// How much may wait for who wants to know what people should look at.
+const NOTICE_CHANNEL: usize = 256;
 /// How many connections there may be at a time.
 const MAX_CONNECTIONS: usize = 1024;
 
@@ -94,6 +94,8 @@ pub struct BrokerOptions {
     /// Durable subscriptions that must exist, as client id, subscription name and topic: they collect before
     /// their client has ever come.
     pub durable_subscriptions: Vec<(String, String, Destination)>,
+    /// What durable subscriptions may hold, if not what they usually may. Those that are there follow as well.
+    pub subscription_rules: Vec<SubscriptionRule>,
     /// What clients may bring into being by subscribing.
     pub client_templates: ClientTemplates,
     /// How much all queues and durable subscriptions together may hold, in bytes; beyond it sends are refused.
@@ -109,6 +111,7 @@ impl BrokerOptions {
             destinations: Vec::new(),
             queues: Vec::new(),
             durable_subscriptions: Vec::new(),
+            subscription_rules: Vec::new(),
             client_templates: ClientTemplates::none(),
             capacity_bytes: Limits::default().capacity_bytes,
         }
@@ -143,6 +146,14 @@ pub struct Stats {
     pub backed_out: u64,
     /// Subscriptions closed since the start because they did not keep up.
     pub slow_consumers: u64,
+    /// Messages that full durable subscriptions have missed since the start.
+    pub missed: u64,
+    /// Durable subscriptions cancelled since the start because their clients had been away for too long.
+    pub abandoned: u64,
+    /// Durable subscriptions cancelled since the start because they were full.
+    pub cancelled_full: u64,
+    /// Durable subscriptions.
+    pub durables: usize,
     /// Live connections.
     pub connections: usize,
     /// Queues, the ones behind subscriptions included.
@@ -168,7 +179,7 @@ struct Shared {
     commands: mpsc::Sender<Submission>,
     opens: mpsc::Sender<Opened>,
     registry: Arc<Registry>,
-    moved: broadcast::Sender<PoisonMoved>,
+    notices: broadcast::Sender<Notice>,
     clock: SharedClock,
     boot: u64,
     runtime: Handle,
@@ -229,7 +240,7 @@ impl Broker {
             commands,
             opens,
             registry: Arc::default(),
-            moved: broadcast::channel(MOVED_CHANNEL).0,
+            notices: broadcast::channel(NOTICE_CHANNEL).0,
             clock: Arc::clone(&clock),
             boot: core.boot(),
             runtime: Handle::current(),
@@ -238,8 +249,8 @@ impl Broker {
         };
         let (stop, ended) = (shared.stop.clone(), shared.ended.clone().drop_guard());
         let registry = Arc::clone(&shared.registry);
-        let moved = shared.moved.clone();
-        let owner = Owner::new(core, clock, writer, registry, moved, started);
+        let notices = shared.notices.clone();
+        let owner = Owner::new(core, clock, writer, registry, notices, started);
         tokio::spawn(async move {
             owner.run(command_receiver, open_receiver, stop).await;
             drop(ended);
@@ -284,10 +295,11 @@ impl Broker {
         ))
     }
 
-    /// Tells of messages that are moved aside because they had failed: of each queue once an hour, from now on.
+    /// Tells what people should look at: messages that are moved aside because they had failed, durable subscriptions that
+    /// are full (of each queue and subscription once an hour), and those that are given up.
     #[must_use]
-    pub fn poison_moved(&self) -> broadcast::Receiver<PoisonMoved> {
-        self.shared.moved.subscribe()
+    pub fn notices(&self) -> broadcast::Receiver<Notice> {
+        self.shared.notices.subscribe()
     }
 
     /// The figures.

@@ -65,6 +65,19 @@ pub enum BusError {
         /// The topic it was asked for.
         requested: Destination,
     },
+    /// A durable subscription is full, and wants senders to be refused rather than to miss anything.
+    #[error(
+        "durable subscription '{name}' of client '{client_id}' has reached its limit of {limit}, and lets nobody send \
+         what it would miss"
+    )]
+    SubscriptionFull {
+        /// The client.
+        client_id: String,
+        /// The subscription's name.
+        name: String,
+        /// The limit, in words.
+        limit: String,
+    },
     /// A plain subscriber did not keep up and its subscription was closed.
     #[error("subscription to {destination} closed: more than {limit} wait for it")]
     SlowConsumer {
@@ -231,6 +244,7 @@ impl BusError {
             Self::ClientIdInUse(_) => "CLIENT-ID-IN-USE",
             Self::SubscriptionInUse { .. } => "SUBSCRIPTION-IN-USE",
             Self::SubscriptionMismatch { .. } => "SUBSCRIPTION-MISMATCH",
+            Self::SubscriptionFull { .. } => "SUBSCRIPTION-FULL",
             Self::SlowConsumer { .. } => "SLOW-CONSUMER",
             Self::AckTimeout { .. } => "ACK-TIMEOUT",
             Self::NoMessage => "NO-MESSAGE",

@@ -34,9 +34,12 @@ pub mod spelling;
 pub mod stomp;
 
 pub use self::{
-    core::attributes::{
-        Criterion, LaneHash, Lanes, OnExpiry, OnLanePoison, Order, OutOfOrder, QueueAttributes,
-        QueueDefinition, RetryDelay,
+    core::{
+        attributes::{
+            Criterion, LaneHash, Lanes, OnExpiry, OnLanePoison, Order, OutOfOrder, QueueAttributes,
+            QueueDefinition, RetryDelay,
+        },
+        durable::{OnLimit, SubscriptionRule},
     },
     embedded::{Broker, BrokerOptions, ClientTemplates, Stats},
     error::BusError,

@@ -11,6 +11,7 @@ use super::{
     AlarmsNode, BusServer, ClientNode, ExchangePolicy, ExchangeServerNode, Node, PillarNode,
     PillarType, background, bus, queues,
     raw::{RawExchange, RawExchangeServer, RawNode, RawPillar},
+    subscriptions,
 };
 use crate::{
     checker::Checker,
@@ -39,7 +40,12 @@ pub(super) fn node(document: Document<RawNode>, base: &Path) -> Result<Node, Set
             checker.require::<()>("bus_server.listen", None, "listen = [\"127.0.0.1:61613\"]");
         }
         let queues = queues::queues(&server.queues, &mut checker);
-        BusServer { listen, queues }
+        let subscriptions = subscriptions::subscriptions(&server.subscriptions, &mut checker);
+        BusServer {
+            listen,
+            queues,
+            subscriptions,
+        }
     });
     let exchange_server = raw
         .exchange_server

@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use super::{
     AlarmLevel, ChecksumDownload, PillarType, ZonelessDates, bus::RawNodeBus, queues::RawQueue,
+    subscriptions::RawSubscription,
 };
 use crate::{
     duration::HumaneDuration,
@@ -86,6 +87,7 @@ impl Word for ZonelessDates {
 pub(crate) struct RawBusServer {
     pub(crate) listen: Vec<Text<Address>>,
     pub(crate) queues: Vec<RawQueue>,
+    pub(crate) subscriptions: Vec<RawSubscription>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -160,7 +162,11 @@ impl Shape for RawNode {
         ("alarms.id", false),
         ("alarms.accept_zoneless", false),
     ];
-    const LISTS: &'static [&'static [&'static str]] = &[&["pillars"], &["bus_server", "queues"]];
+    const LISTS: &'static [&'static [&'static str]] = &[
+        &["pillars"],
+        &["bus_server", "queues"],
+        &["bus_server", "subscriptions"],
+    ];
 
     fn keys(path: &[&str]) -> &'static [&'static str] {
         match path {
@@ -169,6 +175,7 @@ impl Shape for RawNode {
             ["pillars"] => field_names::<RawPillar>(),
             ["bus_server"] => field_names::<RawBusServer>(),
             ["bus_server", "queues"] => field_names::<RawQueue>(),
+            ["bus_server", "subscriptions"] => field_names::<RawSubscription>(),
             ["exchange_server"] => field_names::<RawExchangeServer>(),
             ["exchange"] => field_names::<RawExchange>(),
             ["client"] => field_names::<RawClient>(),

@@ -139,7 +139,7 @@ impl Core {
         queue.told_at = Some(now);
         let others = std::mem::take(&mut queue.untold);
         let message = &moved.message;
-        self.draft.tell_moved(PoisonMoved {
+        let moved = PoisonMoved {
             queue: queue_name,
             moved_to,
             message_id: message.id,
@@ -149,7 +149,8 @@ impl Core {
             cause: moved.cause,
             backouts: moved.backouts,
             others,
-        });
+        };
+        self.draft.tell(moved.into());
     }
 
     /// A queue's name in STOMP spelling.
@@ -242,7 +243,7 @@ impl Core {
                 .get(&queue_id)
                 .and_then(|it| it.messages.get(id));
             let free = held.is_some_and(|held| !matches!(held.state, State::InFlight(_)));
-            if free && self.remove_message(queue_id, *id).is_some() {
+            if free && self.discard(queue_id, *id).is_some() {
                 deleted += 1;
             }
         }
@@ -336,7 +337,7 @@ impl Core {
     }
 
     pub(super) fn send_back(&mut self, queue: QueueId, id: MessageId, target: QueueId) -> bool {
-        let Some(held) = self.remove_message(queue, id) else {
+        let Some(held) = self.discard(queue, id) else {
             return false;
         };
         let message = held.message.changed(|parts| {

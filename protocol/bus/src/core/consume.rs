@@ -135,6 +135,7 @@ impl Core {
             delivery_count: held.delivery_count,
             backout_count: held.backout_count,
             first_of_group,
+            gap: held.gap(),
         };
         let (after, place) = (held.unit, held.place(queue_id));
         if held.stored {

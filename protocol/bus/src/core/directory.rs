@@ -7,6 +7,7 @@ use pillarbox_messages::{Destination, DestinationKind};
 use super::{
     Core, ERROR_QUEUE,
     attributes::{Lanes, QueueAttributes, QueueDefinition},
+    durable::{Subscriber, SubscriptionLimits},
     queue::{Queue, QueueKind, part_number},
     unit::{Definition, Entry, QueueId},
 };
@@ -81,6 +82,10 @@ impl Directory {
             .copied()
     }
 
+    pub(super) fn durable_count(&self) -> usize {
+        self.durables.len()
+    }
+
     fn insert(&mut self, id: QueueId, kind: &QueueKind) {
         match kind {
             QueueKind::Named { name, .. } => {
@@ -142,25 +147,40 @@ impl Core {
     }
 
     fn make_queue_with(&mut self, kind: QueueKind, attributes: QueueAttributes) -> QueueId {
+        self.make(Queue::new(kind, attributes))
+    }
+
+    /// Makes a durable subscription that nobody takes from yet.
+    pub(super) fn make_subscriber(
+        &mut self,
+        kind: QueueKind,
+        limits: SubscriptionLimits,
+    ) -> QueueId {
+        let mut queue = Queue::new(kind, QueueAttributes::plain());
+        queue.subscriber = Some(Box::new(Subscriber::new(limits)));
+        let id = self.make(queue);
+        self.note_away(id);
+        id
+    }
+
+    fn make(&mut self, queue: Queue) -> QueueId {
         let id = self.next_queue_id();
-        self.insert_queue(id, kind, attributes);
-        if let Some(definition) = self.queues.get(&id).and_then(definition_of) {
+        if let Some(definition) = definition_of(&queue) {
             self.draft.write_synced(Entry::Define {
                 queue: id,
                 definition,
             });
         }
+        self.insert_queue(id, queue);
         id
     }
 
-    pub(super) fn insert_queue(
-        &mut self,
-        id: QueueId,
-        kind: QueueKind,
-        attributes: QueueAttributes,
-    ) {
-        self.insert_known(id, Queue::new(kind, attributes));
-        self.note_names();
+    pub(super) fn insert_queue(&mut self, id: QueueId, queue: Queue) {
+        let is_named = matches!(queue.kind, QueueKind::Named { .. });
+        self.insert_known(id, queue);
+        if is_named {
+            self.note_names();
+        }
     }
 
     pub(super) fn insert_known(&mut self, id: QueueId, queue: Queue) {
@@ -229,6 +249,7 @@ impl Core {
             self.remove_message(id, message);
         }
         self.draining.remove(&id);
+        self.forget_subscriber(id);
         if let Some(queue) = self.queues.remove(&id) {
             self.directory.remove(id, &queue.kind);
             if queue.kind.is_lasting() {
@@ -336,6 +357,11 @@ pub(super) fn definition_of(queue: &Queue) -> Option<Definition> {
             client_id: client_id.clone(),
             name: name.clone(),
             topic: topic.clone(),
+            limits: queue
+                .subscriber
+                .as_ref()
+                .map(|it| it.limits)
+                .unwrap_or_default(),
         }),
         QueueKind::Named { .. } | QueueKind::Plain { .. } | QueueKind::Temporary { .. } => None,
     }

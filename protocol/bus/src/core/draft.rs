@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use super::{
     Core,
-    backout::PoisonMoved,
+    durable::Standing,
     message::MessageId,
+    notice::Notice,
     unit::{Entry, Place, QueueId, Unit},
 };
 use crate::embedded::connection::{ConnectionId, Event};
@@ -20,7 +21,7 @@ pub(crate) struct Effects {
     /// Connections that ended.
     pub(crate) closed: Vec<ConnectionId>,
     /// What people must be told of, when the unit is written.
-    pub(crate) moved: Vec<PoisonMoved>,
+    pub(crate) notices: Vec<Notice>,
 }
 
 /// An event on its way to a connection.
@@ -43,7 +44,7 @@ pub(crate) struct Draft {
     barrier: bool,
     events: Vec<Posted>,
     closed: Vec<ConnectionId>,
-    moved: Vec<PoisonMoved>,
+    notices: Vec<Notice>,
     /// Messages placed by this step: nobody may see them before its unit is written.
     placed: Vec<(QueueId, MessageId)>,
     /// They stay unseen until then, though it be a unit of acknowledgements only.
@@ -77,8 +78,8 @@ impl Draft {
         });
     }
 
-    pub(super) fn tell_moved(&mut self, moved: PoisonMoved) {
-        self.moved.push(moved);
+    pub(super) fn tell(&mut self, notice: Notice) {
+        self.notices.push(notice);
     }
 
     pub(super) fn close(&mut self, connection: ConnectionId) {
@@ -110,6 +111,19 @@ impl Draft {
 
     pub(super) fn write_count(&mut self, id: MessageId, place: Place) {
         self.entries.push(Entry::Count { id, place });
+    }
+
+    pub(super) fn write_standing(&mut self, queue: QueueId, standing: Standing) {
+        if let Some(Entry::Standing {
+            queue: last,
+            standing: latest,
+        }) = self.entries.last_mut()
+            && *last == queue
+        {
+            *latest = standing;
+        } else {
+            self.entries.push(Entry::Standing { queue, standing });
+        }
     }
 
     /// Somebody waits for what has been written so far, if anything.
@@ -148,7 +162,7 @@ impl Core {
                 unit: None,
                 events,
                 closed: draft.closed,
-                moved: draft.moved,
+                notices: draft.notices,
             };
         }
         self.unsynced = !draft.sync;
@@ -182,16 +196,19 @@ impl Core {
             unit: Some(unit),
             events,
             closed: draft.closed,
-            moved: draft.moved,
+            notices: draft.notices,
         }
     }
 }
 
-/// Whether nothing but acknowledgements, and the counts of deliveries, is to be written.
+/// Whether nothing but acknowledgements, and the counts of deliveries and of what was missed, is to be written.
 fn is_acknowledgements(entries: &[Entry]) -> bool {
-    entries
-        .iter()
-        .all(|entry| matches!(entry, Entry::Ack { .. } | Entry::Count { .. }))
+    entries.iter().all(|entry| {
+        matches!(
+            entry,
+            Entry::Ack { .. } | Entry::Count { .. } | Entry::Standing { .. }
+        )
+    })
 }
 
 /// Makes events wait for a unit, except the deliveries of these messages.

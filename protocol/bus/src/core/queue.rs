@@ -7,6 +7,7 @@ use std::{
 
 use super::{
     attributes::{Lanes, QueueAttributes},
+    durable::{Gap, Subscriber},
     epoch::{Drain, Next},
     lanes::{ConsumerId, LaneId, LaneTable, Standing, hash},
     message::{DeliveryId, MessageId, QueuedMessage},
@@ -89,6 +90,8 @@ struct Special {
     retry_at: Option<i64>,
     position: Option<SortKey>,
     hand: Option<Hand>,
+    /// What was missed before it.
+    gap: Option<Gap>,
 }
 
 impl Held {
@@ -98,6 +101,7 @@ impl Held {
             retry_at: place.retry_at,
             position: place.position,
             hand: place.hand,
+            gap: place.gap,
         };
         Self {
             message,
@@ -167,7 +171,17 @@ impl Held {
             retry_at: self.retry_at(),
             position: self.position(),
             hand: self.hand(),
+            gap: self.gap(),
         }
+    }
+
+    /// What was missed before it.
+    pub(crate) fn gap(&self) -> Option<Gap> {
+        self.special.as_ref()?.gap
+    }
+
+    pub(crate) fn set_gap(&mut self, gap: Option<Gap>) {
+        self.change_special(|special| special.gap = gap);
     }
 
     /// What it is to its lane.
@@ -267,6 +281,8 @@ pub(crate) fn part_number(text: &str, count: u32) -> Option<u32> {
 pub(crate) struct Queue {
     pub(crate) kind: QueueKind,
     pub(crate) attributes: QueueAttributes,
+    /// What it is besides, if it is the backlog of a durable subscription.
+    pub(crate) subscriber: Option<Box<Subscriber>>,
     pub(crate) messages: Paged<Held>,
     /// The messages in [`State::Ready`] that are in no lane.
     pub(crate) ready: Ranks,
@@ -301,6 +317,7 @@ impl Queue {
     pub(crate) fn new(kind: QueueKind, attributes: QueueAttributes) -> Self {
         Self {
             kind,
+            subscriber: None,
             lanes: LaneTable::new(attributes.lanes).map(Box::new),
             ready: Ranks::new(attributes.order.latest_first),
             attributes,

@@ -1,6 +1,6 @@
 //! Starting from a log, and writing messages again for its sake.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use pillarbox_messages::Destination;
 
@@ -9,6 +9,7 @@ use super::{
     attributes::{QueueAttributes, QueueDefinition},
     dedup::Known,
     draft::Draft,
+    durable::{Standing, Subscriber, SubscriptionLimits, SubscriptionRule},
     message::{MessageId, QueuedMessage},
     queue::{Queue, QueueKind},
     unit::{Definition, Entry, Place, QueueId, REMEMBERED},
@@ -27,6 +28,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) queues: &'a [QueueDefinition],
     /// Durable subscriptions, as client id, name and topic.
     pub(crate) durable_subscriptions: &'a [(String, String, Destination)],
+    /// What is said about all durable subscriptions, and about single ones.
+    pub(crate) subscription_rules: &'a [SubscriptionRule],
 }
 
 impl Core {
@@ -76,6 +79,7 @@ impl Core {
                     self.replay_place(&message, place);
                 }
             }
+            Entry::Standing { queue, standing } => self.replay_standing(queue, standing),
         }
         // What replaying would write is written already.
         self.draft = Draft::default();
@@ -100,9 +104,12 @@ impl Core {
         for destination in wanted.destinations {
             self.define(destination)?;
         }
+        self.rules = wanted.subscription_rules.to_vec();
+        let mut registered = BTreeSet::new();
         for (client_id, name, topic) in wanted.durable_subscriptions {
-            self.register_durable(client_id, name, topic)?;
+            registered.insert(self.register_durable(client_id, name, topic, true)?);
         }
+        self.settle_subscribers(&registered);
         self.blame_hands();
         self.pass_time();
         self.end_drains();
@@ -144,7 +151,6 @@ impl Core {
 
     fn replay_definition(&mut self, queue: QueueId, definition: Definition) {
         self.next_queue = self.next_queue.max(queue.0.saturating_add(1));
-        let plain = QueueAttributes::plain();
         let (kind, attributes, drain) = match definition {
             Definition::Topic { name } => {
                 self.directory.topics.insert(name, queue);
@@ -162,13 +168,14 @@ impl Core {
                 client_id,
                 name,
                 topic,
+                limits,
             } => {
                 let kind = QueueKind::Durable {
                     client_id,
                     name,
                     topic,
                 };
-                (kind, plain, None)
+                return self.replay_subscriber(queue, kind, limits);
             }
         };
         match self.queues.get_mut(&queue) {
@@ -187,6 +194,24 @@ impl Core {
             self.draining.remove(&queue);
         }
         self.note_names();
+    }
+
+    fn replay_subscriber(&mut self, id: QueueId, kind: QueueKind, limits: SubscriptionLimits) {
+        match self.subscriber(id) {
+            Some(known) => known.limits = limits,
+            None => {
+                let mut new = Queue::new(kind, QueueAttributes::plain());
+                new.subscriber = Some(Box::new(Subscriber::new(limits)));
+                self.insert_known(id, new);
+            }
+        }
+    }
+
+    fn replay_standing(&mut self, queue: QueueId, standing: Standing) {
+        if let Some(subscriber) = self.subscriber(queue) {
+            subscriber.away_since = standing.away_since;
+            subscriber.gap = standing.gap;
+        }
     }
 
     fn replay_place(&mut self, message: &Arc<QueuedMessage>, place: Place) {

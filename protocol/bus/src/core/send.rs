@@ -1,6 +1,6 @@
 //! Sending: from a message to the queues that keep it.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use pillarbox_messages::DestinationKind;
 
@@ -8,10 +8,12 @@ use super::{
     Core, Counters,
     admin::is_administration,
     dedup::check_dedup_id,
+    durable::OnLimit,
     message::{
         Failure, MessageId, NewMessage, Parts, QueuedMessage, Reason, check_correlation_id,
         check_priority,
     },
+    overflow::Ahead,
     position::Wanted,
     queue::{Held, QueueKind, State},
     unit::{Entry, Place, QueueId},
@@ -46,6 +48,7 @@ impl Core {
             false => Ok(()),
         });
         if let Err(error) = done {
+            self.tell_refusal(&error);
             return self.answer(connection, token, Err(error));
         }
         let Sent { id, unroutable } = self.route(connection, message);
@@ -119,9 +122,14 @@ impl Core {
             return Err(BusError::SpaceFailed(reason.clone()));
         }
         let mut wanted: u64 = 0;
+        let mut ahead = BTreeMap::new();
         for message in messages {
             let keepers = self.keepers(message);
-            if keepers > 0 && !self.room && message.persistent != Some(false) {
+            self.check_subscribers(message, &mut ahead)?;
+            if (keepers > 0 || self.is_to_last(message))
+                && !self.room
+                && message.persistent != Some(false)
+            {
                 return Err(BusError::NoSpace(
                     "the disk has no room for the next 64 MiB of its log".to_owned(),
                 ));
@@ -149,7 +157,65 @@ impl Core {
         targets
             .into_iter()
             .filter(|id| self.counts_for_capacity(*id))
+            .filter(|id| {
+                let none_ahead = Ahead::default();
+                let full = self.limit_reached(*id, message.size(), none_ahead);
+                full.is_none()
+            })
             .count() as u64
+    }
+
+    /// Whether the log must take note of the message, even if it is only that it was missed.
+    fn is_to_last(&self, message: &NewMessage) -> bool {
+        let mut targets = self.directory.targets(&message.destination).into_iter();
+        targets.any(|id| self.is_lasting(id))
+    }
+
+    /// Refuses a message that a full subscription does not let pass.
+    fn check_subscribers(
+        &self,
+        message: &NewMessage,
+        ahead: &mut BTreeMap<QueueId, Ahead>,
+    ) -> Result<(), BusError> {
+        let size = message.size();
+        for id in self.directory.targets(&message.destination) {
+            if self.on_limit(id) != Some(OnLimit::RejectPublish) {
+                continue;
+            }
+            let before = ahead.entry(id).or_default();
+            if let Some(limit) = self.limit_reached(id, size, *before) {
+                return Err(self.subscription_full(id, limit));
+            }
+            before.messages = before.messages.saturating_add(1);
+            before.bytes = before.bytes.saturating_add(size);
+        }
+        Ok(())
+    }
+
+    /// Tells of a subscription that senders are refused for.
+    pub(super) fn tell_refusal(&mut self, error: &BusError) {
+        if let BusError::SubscriptionFull {
+            client_id,
+            name,
+            limit,
+        } = error
+            && let Some(id) = self.directory.durable(client_id, name)
+        {
+            self.tell_full(id, limit);
+        }
+    }
+
+    fn subscription_full(&self, id: QueueId, limit: String) -> BusError {
+        match self.queues.get(&id).map(|queue| &queue.kind) {
+            Some(QueueKind::Durable {
+                client_id, name, ..
+            }) => BusError::SubscriptionFull {
+                client_id: client_id.clone(),
+                name: name.clone(),
+                limit,
+            },
+            _ => BusError::NoSpace(limit),
+        }
     }
 
     fn counts_for_capacity(&self, id: QueueId) -> bool {
@@ -234,35 +300,38 @@ impl Core {
             .is_some_and(|queue| queue.kind.is_lasting())
     }
 
-    /// Puts a message into queues, and into the log where it must outlive a restart; returns whether it must anywhere.
+    /// Puts a message into queues, and into the log where it must outlive a restart; returns whether it was to do so
+    /// anywhere, be it that it was missed there.
     fn place(
         &mut self,
         message: Arc<QueuedMessage>,
         targets: &[QueueId],
         wanted: Option<Wanted>,
     ) -> bool {
+        let lasts = message.persistent && targets.iter().any(|queue| self.is_lasting(*queue));
         let mut stored = Vec::new();
         for &queue in targets {
+            if !self.make_way(queue, &message) {
+                continue;
+            }
+            let is_stored = message.persistent && self.is_lasting(queue);
             let place = Place {
                 position: self.position(queue, message.id, wanted),
+                gap: self.take_gap(queue, is_stored),
                 ..Place::fresh(queue)
             };
-            let is_stored = message.persistent && self.is_lasting(queue);
             if is_stored {
                 stored.push(place);
             }
-            if self.make_way(queue, &message) {
-                self.hold(&message, place, is_stored);
-            }
+            self.hold(&message, place, is_stored);
         }
-        if stored.is_empty() {
-            return false;
+        if !stored.is_empty() {
+            self.draft.write_synced(Entry::Put {
+                message,
+                places: stored,
+            });
         }
-        self.draft.write_synced(Entry::Put {
-            message,
-            places: stored,
-        });
-        true
+        lasts
     }
 
     /// Puts a message into a queue.
@@ -281,6 +350,9 @@ impl Core {
             self.held_messages += 1;
             let bytes = self.account(place.queue);
             *bytes = bytes.saturating_add(message.size());
+            if self.is_away(place.queue) {
+                self.away_bytes = self.away_bytes.saturating_add(message.size());
+            }
         }
         self.draft.placed(place.queue, id);
     }
@@ -297,6 +369,10 @@ impl Core {
         }
         let bytes = self.account(queue_id);
         *bytes = bytes.saturating_sub(held.message.size());
+        if self.is_away(queue_id) {
+            self.away_bytes = self.away_bytes.saturating_sub(held.message.size());
+        }
+        self.forget_gap(queue_id, &held);
         if held.stored {
             self.draft.write_ack(queue_id, id);
         }
@@ -305,6 +381,19 @@ impl Core {
             self.draft.dirty.insert(queue_id);
         }
         Some(held)
+    }
+
+    /// Takes a message out of a queue that nobody has dealt with: what it had to tell, the next one tells.
+    pub(super) fn discard(&mut self, queue: QueueId, id: MessageId) -> Option<Held> {
+        let held = self.remove_message(queue, id)?;
+        self.pass_gap(queue, id, held.gap());
+        Some(held)
+    }
+
+    fn is_away(&self, id: QueueId) -> bool {
+        let queue = self.queues.get(&id);
+        let subscriber = queue.and_then(|queue| queue.subscriber.as_ref());
+        subscriber.is_some_and(|it| it.away_since.is_some())
     }
 
     /// Moves a message to the queue of this name, in the same unit as whatever else this step does. Without such a
@@ -317,7 +406,7 @@ impl Core {
         target: Option<&str>,
         failure: Option<Failure>,
     ) -> Option<(Arc<QueuedMessage>, QueueId)> {
-        let held = self.remove_message(queue, id)?;
+        let held = self.discard(queue, id)?;
         let original = self.original_destination(queue, &held.message);
         let message = held.message.changed(|parts| {
             to_error_queue(parts, reason, &original);
@@ -351,13 +440,16 @@ impl Core {
         }
     }
 
-    /// Closes plain subscriptions that do not keep up; `false` if the message has no place any more.
+    /// Closes plain subscriptions that do not keep up, and does what durable ones want that are full; `false` if the
+    /// message has no place any more.
     fn make_way(&mut self, id: QueueId, message: &QueuedMessage) -> bool {
         let Some(queue) = self.queues.get(&id) else {
             return false;
         };
-        if !matches!(queue.kind, QueueKind::Plain { .. }) {
-            return true;
+        match queue.kind {
+            QueueKind::Plain { .. } => {}
+            QueueKind::Durable { .. } => return self.make_room_for(id, message),
+            QueueKind::Named { .. } | QueueKind::Temporary { .. } => return true,
         }
         let limits = &self.limits;
         let bytes = queue.bytes.saturating_add(message.size());

@@ -189,6 +189,7 @@ impl Core {
         for delivery in flights {
             self.return_flight(connection, delivery, blamed);
         }
+        self.note_away(queue_id);
         let queue = self.queues.get(&queue_id)?;
         if queue.kind.ends_unused() && queue.consumers.is_empty() {
             self.drop_queue(queue_id);

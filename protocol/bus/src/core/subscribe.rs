@@ -8,6 +8,7 @@ use super::{
     Core,
     admin::is_administration,
     directory::check_name,
+    durable::limits_by,
     queue::{Consumer, Queue, QueueKind, Wants},
     selector::Selector,
     session::SessionSubscription,
@@ -53,6 +54,7 @@ impl Core {
         if let Some(queue) = self.queues.get_mut(&queue_id) {
             queue.add_consumer(consumer);
         }
+        self.note_back(queue_id);
         let number = self.next_subscription;
         self.next_subscription += 1;
         if let Some(session) = self.sessions.get_mut(&connection) {
@@ -119,12 +121,13 @@ impl Core {
         Ok(())
     }
 
-    /// Makes a durable subscription before its client comes, so that it misses nothing.
+    /// Makes a durable subscription if it isn't there. `registered`: before its client comes, so that it misses nothing.
     pub(super) fn register_durable(
         &mut self,
         client_id: &str,
         name: &str,
         destination: &Destination,
+        registered: bool,
     ) -> Result<QueueId, BusError> {
         let (client_id, name, topic) = (
             client_id.to_owned(),
@@ -134,11 +137,13 @@ impl Core {
         let Some(queue_id) = self.directory.durable(&client_id, &name) else {
             check_name(&topic)?;
             check_durable_name(&name)?;
-            return Ok(self.make_queue(QueueKind::Durable {
+            let limits = limits_by(&self.rules, &client_id, &name, registered);
+            let kind = QueueKind::Durable {
                 client_id,
                 name,
                 topic,
-            }));
+            };
+            return Ok(self.make_subscriber(kind, limits));
         };
         match self.queues.get(&queue_id).map(|queue| &queue.kind) {
             Some(QueueKind::Durable {
@@ -272,9 +277,10 @@ impl Core {
         }
         if self.directory.durable(&client_id, name).is_none() {
             self.check_new_queue(destination)?;
+            self.check_durables()?;
             self.check_room()?;
         }
-        let queue_id = self.register_durable(&client_id, name, destination)?;
+        let queue_id = self.register_durable(&client_id, name, destination, false)?;
         let in_use = self
             .queues
             .get(&queue_id)
@@ -298,6 +304,16 @@ impl Core {
             "queues and subscriptions",
             self.limits.queues,
         ))
+    }
+
+    /// Each is kept until its client has been away for too long: whoever makes up new names all the time must not fill
+    /// the memory.
+    fn check_durables(&self) -> Result<(), BusError> {
+        let most = self.limits.durables;
+        if self.directory.durable_count() < most {
+            return Ok(());
+        }
+        Err(limit("the bus", "durable subscriptions", most))
     }
 
     fn check_room(&self) -> Result<(), BusError> {

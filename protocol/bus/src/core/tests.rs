@@ -5,6 +5,7 @@ mod administering;
 mod bank;
 mod consuming;
 mod draining;
+mod durable;
 mod failing;
 mod invariants;
 mod keyed;
@@ -25,7 +26,10 @@ use pillarbox_messages::Destination;
 use super::{
     Core, Effects, Input, Limits, Wanted,
     backout::PoisonMoved,
+    durable::SubscriptionRule,
     message::{Addresses, NewMessage, QueuedMessage},
+    notice::Notice,
+    overflow::SubscriptionTrouble,
 };
 use crate::{
     BusError, ClientTemplates, QueueAttributes, QueueDefinition,
@@ -48,6 +52,11 @@ pub(super) struct World {
     queues: Vec<QueueDefinition>,
     /// What people were told of.
     moved: Vec<PoisonMoved>,
+    troubles: Vec<SubscriptionTrouble>,
+    /// What an administrator says about durable subscriptions.
+    rules: Vec<SubscriptionRule>,
+    /// Those that he has registered.
+    registered: Vec<(String, String, Destination)>,
 }
 
 impl World {
@@ -84,6 +93,9 @@ impl World {
             limits,
             queues: queues.to_vec(),
             moved: Vec::new(),
+            troubles: Vec::new(),
+            rules: Vec::new(),
+            registered: Vec::new(),
         };
         world.start().unwrap();
         world.units.clear();
@@ -106,7 +118,8 @@ impl World {
         let wanted = Wanted {
             destinations: &destinations,
             queues: &self.queues,
-            ..Wanted::default()
+            durable_subscriptions: &self.registered,
+            subscription_rules: &self.rules,
         };
         let effects = core.start(self.now, &wanted)?;
         self.core = core;
@@ -123,10 +136,15 @@ impl World {
         let Effects {
             unit,
             events,
-            moved,
+            notices,
             ..
         } = effects;
-        self.moved.extend(moved);
+        for notice in notices {
+            match notice {
+                Notice::Moved(moved) => self.moved.push(moved),
+                Notice::Subscription(trouble) => self.troubles.push(trouble),
+            }
+        }
         if let Some(unit) = unit {
             self.units.push((unit.sync, unit.entries.len()));
             for entry in &unit.entries {

@@ -16,6 +16,7 @@ impl Core {
         self.time_out_deliveries();
         self.end_waits();
         self.forget_old();
+        self.cancel_abandoned();
     }
 
     fn wake_scheduled(&mut self) {
@@ -58,7 +59,7 @@ impl Core {
                 let target = target.clone();
                 self.move_message(queue_id, id, Reason::Expired, Some(&target), None);
             }
-            _ => drop(self.remove_message(queue_id, id)),
+            _ => drop(self.discard(queue_id, id)),
         }
     }
 }

@@ -144,6 +144,7 @@ impl Core {
             None => self.check_commit(connection, &transaction),
         };
         if let Err(error) = checked {
+            self.tell_refusal(&error);
             let back = match error {
                 BusError::TransactionTimedOut => Back::Counted(Cause::TimedOut),
                 _ => Back::Later,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{
     attributes::QueueAttributes,
+    durable::{Gap, Standing, SubscriptionLimits},
     epoch::Drain,
     message::{MessageId, QueuedMessage},
     rank::SortKey,
@@ -56,6 +57,8 @@ pub(crate) enum Entry {
         destination: String,
         id: String,
     },
+    /// How a durable subscription stands; replaces what was known about that.
+    Standing { queue: QueueId, standing: Standing },
 }
 
 /// What lasts over a restart.
@@ -73,6 +76,7 @@ pub(crate) enum Definition {
         client_id: String,
         name: String,
         topic: String,
+        limits: SubscriptionLimits,
     },
 }
 
@@ -90,6 +94,8 @@ pub(crate) struct Place {
     pub(crate) position: Option<SortKey>,
     /// The consumer within this process that has it in hand. If the process ends so, the message may be why.
     pub(crate) hand: Option<Hand>,
+    /// What was missed before it.
+    pub(crate) gap: Option<Gap>,
 }
 
 /// A consumer within this process, with its delivery.
@@ -110,6 +116,7 @@ impl Place {
             retry_at: None,
             position: None,
             hand: None,
+            gap: None,
         }
     }
 }

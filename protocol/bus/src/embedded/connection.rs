@@ -8,7 +8,10 @@ use tokio::sync::mpsc;
 pub use crate::core::{
     Browsed,
     backout::PoisonMoved,
+    durable::{Gap, OnLimit, SubscriptionLimits, SubscriptionRule},
     message::{Cause, DeliveryId, Failure, MessageId, NewMessage, QueuedMessage, Reason},
+    notice::Notice,
+    overflow::{SubscriptionTrouble, Trouble},
     selector::Selector,
 };
 use crate::{
@@ -233,6 +236,8 @@ pub enum Event {
         backout_count: u32,
         /// Whether it is the first of its lane that comes to this subscription (`JMSXGroupFirstForConsumer`).
         first_of_group: bool,
+        /// What its durable subscription has missed before it.
+        gap: Option<Gap>,
     },
     /// The command with this token is done; if it was about persistent messages, it is on the disk.
     Done {

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Registry, Stats,
-    connection::{Command, ConnectionId, Event, PoisonMoved},
+    connection::{Command, ConnectionId, Event, Notice},
     outbox::{Handed, Outbox},
     writer::{Job, Report, Writer, cost},
 };
@@ -34,7 +34,7 @@ use crate::{
 const BATCH: usize = 256;
 /// How much may wait for the writer, in bytes, before commands have to wait.
 const MAX_PENDING_BYTES: u64 = 32 << 20;
-/// How many messages moved aside are remembered until somebody wants to know.
+/// How much is remembered until somebody wants to know.
 const MAX_UNTOLD: usize = 256;
 /// The wall clock may be set: nothing sleeps longer than this without looking at it.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
@@ -83,9 +83,9 @@ pub(super) struct Owner {
     room_try: Instant,
     failed: bool,
     log: LogStats,
-    moved: broadcast::Sender<PoisonMoved>,
+    notices: broadcast::Sender<Notice>,
     /// What is to be told when the unit with this number is written, and there is somebody to tell.
-    untold: VecDeque<(u64, PoisonMoved)>,
+    untold: VecDeque<(u64, Notice)>,
 }
 
 impl Owner {
@@ -94,8 +94,8 @@ impl Owner {
         clock: SharedClock,
         writer: Writer,
         registry: Arc<Registry>,
-        moved: broadcast::Sender<PoisonMoved>,
-        (opened, untold): (LogStats, Vec<PoisonMoved>),
+        notices: broadcast::Sender<Notice>,
+        (opened, untold): (LogStats, Vec<Notice>),
     ) -> Self {
         let owner = Self {
             core,
@@ -112,9 +112,9 @@ impl Owner {
             room_try: Instant::now(),
             failed: false,
             log: opened,
-            moved,
+            notices,
             // Nobody has had time to listen yet.
-            untold: untold.into_iter().map(|moved| (1, moved)).collect(),
+            untold: untold.into_iter().map(|notice| (1, notice)).collect(),
         };
         owner.publish_stats();
         owner
@@ -301,10 +301,11 @@ impl Owner {
             unit,
             events,
             closed,
-            moved,
+            notices,
         } = effects;
         let number = unit.as_ref().map_or(0, |unit| unit.number);
-        self.untold.extend(moved.into_iter().map(|it| (number, it)));
+        self.untold
+            .extend(notices.into_iter().map(|it| (number, it)));
         if let Some(unit) = unit.filter(|_| !self.failed) {
             self.pending_bytes = self.pending_bytes.saturating_add(cost(&unit));
             self.pending.push(unit);
@@ -327,23 +328,23 @@ impl Owner {
         }
     }
 
-    /// Tells of messages moved aside. Who comes later is told what nobody has heard.
-    fn tell_moved(&mut self) {
+    /// Tells what people should know. Who comes later is told what nobody has heard.
+    fn tell_people(&mut self) {
         self.untold.truncate(MAX_UNTOLD);
         while let Some((unit, _)) = self.untold.front()
             && *unit <= self.written
-            && self.moved.receiver_count() > 0
+            && self.notices.receiver_count() > 0
         {
-            if let Some((_, moved)) = self.untold.pop_front() {
+            if let Some((_, notice)) = self.untold.pop_front() {
                 // Its receiver may just have gone.
-                let _ = self.moved.send(moved);
+                let _ = self.notices.send(notice);
             }
         }
     }
 
     /// Hands units to the writer and events to their connections.
     fn hand_on(&mut self) {
-        self.tell_moved();
+        self.tell_people();
         self.hand_units();
         // Whoever is told something finds it in the figures.
         self.publish_stats();
@@ -400,6 +401,10 @@ impl Owner {
             expired: counters.expired,
             backed_out: counters.backed_out,
             slow_consumers: counters.slow_consumers,
+            missed: counters.missed,
+            abandoned: counters.abandoned,
+            cancelled_full: counters.cancelled_full,
+            durables: self.core.durable_count(),
             connections: 0,
             queues: self.core.queue_count(),
             messages: self.core.held_messages(),

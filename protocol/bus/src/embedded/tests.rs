@@ -9,7 +9,7 @@ use pillarbox_messages::{Destination, DestinationKind, clock::SystemClock};
 use tempfile::TempDir;
 use tokio::time::timeout;
 
-use super::{Broker, BrokerOptions, ClientTemplates, Command, Event};
+use super::{Broker, BrokerOptions, ClientTemplates, Command, Event, connection::Notice};
 use crate::{
     AckMode, Bus, BusError, BusState, ConnectOptions, Delivery, GetRequest, LaneHash, Lanes,
     Outgoing, QueueAttributes, QueueDefinition, SubscribeRequest, Subscription, Wait, spelling,
@@ -673,11 +673,14 @@ async fn people_can_be_told_of_messages_moved_aside_and_send_them_back() {
         .unwrap();
     next(&mut work).await.nack().await.unwrap();
     // Nobody has listened so far.
-    let mut moved = broker.poison_moved();
+    let mut moved = broker.notices();
     bus.publish(persistent(Destination::queue("work"), "good"))
         .await
         .unwrap();
     let told = timeout(PATIENCE, moved.recv()).await.unwrap().unwrap();
+    let Notice::Moved(told) = told else {
+        panic!("{told:?}");
+    };
     assert_eq!(
         (told.queue.as_str(), told.moved_to.as_str()),
         ("/queue/work", "/queue/aside")

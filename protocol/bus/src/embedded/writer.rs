@@ -11,8 +11,8 @@ use super::BrokerOptions;
 use crate::{
     core::{
         Core, Limits, Wanted,
-        backout::PoisonMoved,
         message::MessageId,
+        notice::Notice,
         unit::{Entry, QueueId, Unit},
     },
     error::BusError,
@@ -27,7 +27,7 @@ const REPORT_CHANNEL: usize = 16;
 const SMALL_ENTRY: u64 = 64;
 
 /// What opening the log has cost, and what people must be told of.
-pub(super) type Started = (LogStats, Vec<PoisonMoved>);
+pub(super) type Started = (LogStats, Vec<Notice>);
 
 /// What the writer is to do; it writes the units that wait in any case.
 #[derive(Debug)]
@@ -90,8 +90,8 @@ impl Writer {
         let waiting = SharedWaiting::default();
         let taken = Arc::clone(&waiting);
         let body = move || match open(storage, &options, log_options, limits) {
-            Ok((log, core, moved)) => {
-                if answer.send(Ok((core, (log.stats(), moved)))).is_ok() {
+            Ok((log, core, notices)) => {
+                if answer.send(Ok((core, (log.stats(), notices)))).is_ok() {
                     run(log, job_receiver, &taken, &report_sender);
                 }
             }
@@ -143,7 +143,7 @@ fn open<S: Storage>(
     options: &BrokerOptions,
     log_options: LogOptions,
     limits: Limits,
-) -> Result<(Log<S>, Core, Vec<PoisonMoved>), BusError> {
+) -> Result<(Log<S>, Core, Vec<Notice>), BusError> {
     let mut core = Core::new(limits, options.client_templates.clone());
     let mut log = Log::open(storage()?, log_options, &mut |entry| core.replay(entry))?;
     let now = options.clock.now_ms();
@@ -151,6 +151,7 @@ fn open<S: Storage>(
         destinations: &options.destinations,
         queues: &options.queues,
         durable_subscriptions: &options.durable_subscriptions,
+        subscription_rules: &options.subscription_rules,
     };
     let effects = core.start(now, &wanted)?;
     for (queue, left) in core.drains() {
@@ -163,7 +164,7 @@ fn open<S: Storage>(
     if let Some(unit) = effects.unit {
         log.append(&[unit])?;
     }
-    Ok((log, core, effects.moved))
+    Ok((log, core, effects.notices))
 }
 
 fn run<S: Storage>(

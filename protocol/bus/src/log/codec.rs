@@ -1,6 +1,7 @@
 //! Entries as bytes: little endian, texts and lists with their length before them.
 
 mod attributes;
+mod durable;
 
 use std::sync::Arc;
 
@@ -8,7 +9,8 @@ use pillarbox_messages::DestinationKind;
 
 use crate::core::{
     attributes::QueueAttributes,
-    message::{Addresses, Cause, Failure, MAX_PRIORITY, MessageId, Parts, Reason},
+    durable::SubscriptionLimits,
+    message::{Addresses, Cause, Failure, MAX_PRIORITY, MessageId, Parts, QueuedMessage, Reason},
     rank::SortKey,
     unit::{Definition, Entry, Hand, Place, QueueId},
 };
@@ -27,6 +29,9 @@ const PUT_ALL: u8 = 9;
 const COUNT_ALL: u8 = 10;
 // Since format 3.
 const REMEMBER: u8 = 11;
+const STANDING: u8 = 12;
+const PUT_BEHIND_GAP: u8 = 13;
+const COUNT_BEHIND_GAP: u8 = 14;
 
 const TOPIC: u8 = 1;
 const QUEUE: u8 = 2;
@@ -34,6 +39,8 @@ const DURABLE: u8 = 3;
 const TEMPORARY: u8 = 4;
 /// A queue with its attributes.
 const QUEUE_LIKE: u8 = 5;
+/// A durable subscription with what is said about it; since format 3.
+const DURABLE_LIKE: u8 = 6;
 
 const REASONS: [(u8, Reason); 5] = [
     (1, Reason::Unroutable),
@@ -70,31 +77,7 @@ pub(crate) fn encode(entry: &Entry, out: &mut Vec<u8>) {
             out.push(REMOVE);
             put_u64(out, queue.0);
         }
-        Entry::Put { message, places } => {
-            let positions = places.iter().any(|place| place.position.is_some());
-            let hands = places.iter().any(|place| place.hand.is_some());
-            let parts = message.parts();
-            let all = hands || parts.failure.is_some();
-            out.push(match (all, positions) {
-                (true, _) => PUT_ALL,
-                (false, true) => PUT_AT,
-                (false, false) => PUT,
-            });
-            put_message(out, &parts);
-            if all {
-                put_failure(out, parts.failure);
-            }
-            put_length(out, places.len());
-            for place in places {
-                put_place(out, place);
-                if all || positions {
-                    put_position(out, place.position);
-                }
-                if all {
-                    put_hand(out, place.hand);
-                }
-            }
-        }
+        Entry::Put { message, places } => put_put(out, message, places),
         Entry::Ack { queue, ids } => {
             out.push(ACK);
             put_u64(out, queue.0);
@@ -115,22 +98,65 @@ pub(crate) fn encode(entry: &Entry, out: &mut Vec<u8>) {
             put_bytes(out, destination.as_bytes());
             put_bytes(out, id.as_bytes());
         }
-        Entry::Count { id, place } => {
-            let (position, hand) = (place.position.is_some(), place.hand.is_some());
-            out.push(match (hand, position) {
-                (true, _) => COUNT_ALL,
-                (false, true) => COUNT_AT,
-                (false, false) => COUNT,
-            });
-            put_id(out, *id);
-            put_place(out, place);
-            if position || hand {
-                put_position(out, place.position);
-            }
-            if hand {
-                put_hand(out, place.hand);
-            }
+        Entry::Count { id, place } => put_count(out, *id, place),
+        Entry::Standing { queue, standing } => {
+            out.push(STANDING);
+            put_u64(out, queue.0);
+            durable::put_standing(out, standing);
         }
+    }
+}
+
+fn put_put(out: &mut Vec<u8>, message: &QueuedMessage, places: &[Place]) {
+    let positions = places.iter().any(|place| place.position.is_some());
+    let hands = places.iter().any(|place| place.hand.is_some());
+    let parts = message.parts();
+    let gaps = places.iter().any(|place| place.gap.is_some());
+    let all = gaps || hands || parts.failure.is_some();
+    out.push(match (all, positions) {
+        _ if gaps => PUT_BEHIND_GAP,
+        (true, _) => PUT_ALL,
+        (false, true) => PUT_AT,
+        (false, false) => PUT,
+    });
+    put_message(out, &parts);
+    if all {
+        put_failure(out, parts.failure);
+    }
+    put_length(out, places.len());
+    for place in places {
+        put_place(out, place);
+        if all || positions {
+            put_position(out, place.position);
+        }
+        if all {
+            put_hand(out, place.hand);
+        }
+        if gaps {
+            durable::put_gap(out, place.gap);
+        }
+    }
+}
+
+fn put_count(out: &mut Vec<u8>, id: MessageId, place: &Place) {
+    let gap = place.gap.is_some();
+    let (position, hand) = (place.position.is_some(), gap || place.hand.is_some());
+    out.push(match (hand, position) {
+        _ if gap => COUNT_BEHIND_GAP,
+        (true, _) => COUNT_ALL,
+        (false, true) => COUNT_AT,
+        (false, false) => COUNT,
+    });
+    put_id(out, id);
+    put_place(out, place);
+    if position || hand {
+        put_position(out, place.position);
+    }
+    if hand {
+        put_hand(out, place.hand);
+    }
+    if gap {
+        durable::put_gap(out, place.gap);
     }
 }
 
@@ -239,11 +265,13 @@ fn put_definition(out: &mut Vec<u8>, definition: &Definition) {
             client_id,
             name,
             topic,
+            limits,
         } => {
-            out.push(DURABLE);
+            out.push(DURABLE_LIKE);
             put_bytes(out, client_id.as_bytes());
             put_bytes(out, name.as_bytes());
             put_bytes(out, topic.as_bytes());
+            durable::put(out, limits);
         }
     }
 }
@@ -298,6 +326,15 @@ impl<'a> Reader<'a> {
             PUT => self.put(|_| Some(None), Self::place)?,
             PUT_AT => self.put(|_| Some(None), Self::place_at)?,
             PUT_ALL => self.put(Self::failure, Self::place_all)?,
+            PUT_BEHIND_GAP => self.put(Self::failure, Self::place_behind_gap)?,
+            COUNT_BEHIND_GAP => Entry::Count {
+                id: self.id()?,
+                place: self.place_behind_gap()?,
+            },
+            STANDING => Entry::Standing {
+                queue: self.queue()?,
+                standing: durable::read_standing(self)?,
+            },
             COUNT_ALL => Entry::Count {
                 id: self.id()?,
                 place: self.place_all()?,
@@ -402,6 +439,7 @@ impl<'a> Reader<'a> {
             retry_at: self.option(Self::i64)?,
             position: None,
             hand: None,
+            gap: None,
         })
     }
 
@@ -414,6 +452,12 @@ impl<'a> Reader<'a> {
             })
         })?;
         Some(Place { hand, ..place })
+    }
+
+    fn place_behind_gap(&mut self) -> Option<Place> {
+        let place = self.place_all()?;
+        let gap = durable::read_gap(self)?;
+        Some(Place { gap, ..place })
     }
 
     fn failure(&mut self) -> Option<Option<Failure>> {
@@ -459,10 +503,18 @@ impl<'a> Reader<'a> {
                     drain,
                 }
             }
+            // As it was before they had limits.
             DURABLE => Definition::Durable {
                 client_id: self.string()?,
                 name: self.string()?,
                 topic: self.string()?,
+                limits: SubscriptionLimits::default(),
+            },
+            DURABLE_LIKE => Definition::Durable {
+                client_id: self.string()?,
+                name: self.string()?,
+                topic: self.string()?,
+                limits: durable::read(self)?,
             },
             _ => return None,
         })
@@ -532,9 +584,10 @@ mod tests {
             any::<Option<i64>>(),
             proptest::option::of((any::<[u64; 2]>(), id(), any::<i64>())),
             any::<Option<(u64, u64)>>(),
+            durable::tests::any_gap(),
         )
             .prop_map(
-                |(queue, delivery_count, backout_count, retry_at, position, hand)| Place {
+                |(queue, delivery_count, backout_count, retry_at, position, hand, gap)| Place {
                     queue: QueueId(queue),
                     delivery_count,
                     backout_count,
@@ -545,6 +598,7 @@ mod tests {
                         sub,
                     }),
                     hand: hand.map(|(consumer, delivery)| Hand { consumer, delivery }),
+                    gap,
                 },
             )
     }
@@ -596,15 +650,29 @@ mod tests {
     fn entry() -> impl Strategy<Value = Entry> {
         prop_oneof![
             any::<u64>().prop_map(Entry::Boot),
-            (any::<u64>(), text(), text(), text()).prop_map(|(queue, client_id, name, topic)| {
-                let definition = Definition::Durable {
-                    client_id,
-                    name,
-                    topic,
-                };
-                Entry::Define {
+            (
+                any::<u64>(),
+                text(),
+                text(),
+                text(),
+                durable::tests::any_limits()
+            )
+                .prop_map(|(queue, client_id, name, topic, limits)| {
+                    let definition = Definition::Durable {
+                        client_id,
+                        name,
+                        topic,
+                        limits,
+                    };
+                    Entry::Define {
+                        queue: QueueId(queue),
+                        definition,
+                    }
+                }),
+            (any::<u64>(), durable::tests::any_standing()).prop_map(|(queue, standing)| {
+                Entry::Standing {
                     queue: QueueId(queue),
-                    definition,
+                    standing,
                 }
             }),
             (
@@ -649,6 +717,27 @@ mod tests {
                 }
             }),
         ]
+    }
+
+    #[test]
+    fn a_durable_subscription_of_an_earlier_format_has_the_usual_limits() {
+        let mut bytes = vec![DEFINE];
+        put_u64(&mut bytes, 7);
+        bytes.push(DURABLE);
+        for text in ["d", "mine", "news"] {
+            put_bytes(&mut bytes, text.as_bytes());
+        }
+        let definition = Definition::Durable {
+            client_id: "d".to_owned(),
+            name: "mine".to_owned(),
+            topic: "news".to_owned(),
+            limits: SubscriptionLimits::default(),
+        };
+        let queue = QueueId(7);
+        assert_eq!(
+            decode(&bytes, &mut Addresses::default()),
+            Some(vec![Entry::Define { queue, definition }])
+        );
     }
 
     proptest! {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::{
     core::{
+        durable::Standing,
         message::MessageId,
         unit::{Definition, Entry, QueueId, REMEMBERED},
     },
@@ -15,6 +16,8 @@ use crate::{
 pub(super) struct Index {
     boot: u64,
     definitions: BTreeMap<QueueId, Definition>,
+    /// How durable subscriptions stand.
+    standings: BTreeMap<QueueId, Standing>,
     /// Where the messages of each queue are.
     homes: BTreeMap<QueueId, Paged<Home>>,
     /// Oldest first; the last one is being written.
@@ -67,6 +70,10 @@ impl Index {
             }
             Entry::Remove { queue } => {
                 self.definitions.remove(queue);
+                self.standings.remove(queue);
+            }
+            Entry::Standing { queue, standing } => {
+                self.standings.insert(*queue, *standing);
             }
             Entry::Put { message, places } => {
                 let share = message.size().min(length) / (places.len().max(1) as u64);
@@ -103,8 +110,16 @@ impl Index {
                 queue: *queue,
                 definition: definition.clone(),
             });
+        let standing = self
+            .standings
+            .iter()
+            .map(|(queue, standing)| Entry::Standing {
+                queue: *queue,
+                standing: *standing,
+            });
         std::iter::once(Entry::Boot(self.boot))
             .chain(defined)
+            .chain(standing)
             .collect()
     }
 

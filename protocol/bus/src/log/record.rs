@@ -15,8 +15,9 @@ pub(crate) const SEGMENT_HEADER: usize = 40;
 pub(crate) const RECORD_HEADER: usize = 32;
 
 const SEGMENT_MAGIC: [u8; 8] = *b"PBXBUSLG";
-/// What is written. Format 1 knows no queue attributes and no positions, format 2 no remembered senders and no change of
-/// lanes that is under way; both are read as well, since everything in them means the same.
+/// What is written. Format 1 knows no queue attributes and no positions, format 2 no remembered senders, no change of lanes
+/// that is under way, no limits of durable subscriptions and nothing of what they missed; both are read as well, since
+/// everything in them means the same.
 pub(crate) const FORMAT: u32 = 3;
 const OLDEST_FORMAT: u32 = 1;
 const RECORD_MAGIC: [u8; 4] = [0xB5, b'u', b'n', 0x17];

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::core::{
     attributes::QueueAttributes,
+    durable::{Gap, Standing},
     message::{Addresses, MessageId, NewMessage, Parts},
     unit::{Definition, Entry, Place, QueueId, REMEMBERED, Unit},
 };
@@ -514,4 +515,73 @@ fn a_log_at_rest_takes_no_more_room_than_it_needs() {
         open(&disk.after_power_loss(0)).unwrap().1,
         [put(1, 10), put(2, 10)]
     );
+}
+
+/// The directory as a program that wrote this format had left it.
+fn of_format(disk: &Disk, format: u32) {
+    disk.tamper("0000000001.log", |bytes| {
+        bytes[8..12].copy_from_slice(&format.to_le_bytes());
+        let crc = crc32fast::hash(&bytes[..SEGMENT_HEADER - 4]);
+        bytes[SEGMENT_HEADER - 4..SEGMENT_HEADER].copy_from_slice(&crc.to_le_bytes());
+    });
+}
+
+#[test]
+fn logs_of_earlier_formats_open_and_later_ones_are_refused() {
+    for format in [1, 2] {
+        let disk = Disk::new();
+        let (mut log, _) = open(&disk).unwrap();
+        log.append(&synced(put(1, 10))).unwrap();
+        log.close().unwrap();
+        of_format(&disk, format);
+        let (log, entries) = open(&disk).unwrap();
+        assert_eq!(entries, [put(1, 10)]);
+        drop(log);
+        // What comes from now on is in a segment that an older program refuses.
+        let (_, entries) = open(&disk.after_crash()).unwrap();
+        assert_eq!(without_repeats(&entries), [&put(1, 10)]);
+        assert!(disk.names().contains(&"0000000002.log".to_owned()));
+    }
+    let disk = Disk::new();
+    drop(open(&disk).unwrap());
+    of_format(&disk, FORMAT + 1);
+    let refused = open(&disk).unwrap_err();
+    assert!(
+        refused.to_string().contains("another version's"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn how_a_subscription_stands_goes_from_segment_to_segment() {
+    let disk = Disk::new();
+    let (mut log, _) = open(&disk).unwrap();
+    let standing = |count| Entry::Standing {
+        queue: QUEUE,
+        standing: Standing {
+            away_since: Some(7),
+            gap: Some(Gap { count, since: 9 }),
+        },
+    };
+    log.append(&synced(define())).unwrap();
+    log.append(&synced(standing(1))).unwrap();
+    log.append(&synced(standing(2))).unwrap();
+    for seq in 1..40 {
+        log.append(&synced(put(seq, 300))).unwrap();
+        log.append(&synced(ack(seq))).unwrap();
+    }
+    assert!(!disk.names().contains(&"0000000001.log".to_owned()));
+    let (_, entries) = open(&disk.after_power_loss(0)).unwrap();
+    let stands = entries
+        .iter()
+        .filter(|it| matches!(it, Entry::Standing { .. }));
+    let last = standing(2);
+    assert!(stands.clone().all(|it| *it == last) && stands.count() > 0);
+    log.append(&synced(Entry::Remove { queue: QUEUE })).unwrap();
+    for seq in 40..80 {
+        log.append(&synced(put(seq, 300))).unwrap();
+        log.append(&synced(ack(seq))).unwrap();
+    }
+    let (_, entries) = open(&disk.after_power_loss(0)).unwrap();
+    assert!(!entries.contains(&last), "it is no more");
 }

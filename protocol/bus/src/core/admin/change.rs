@@ -66,7 +66,7 @@ impl Core {
             match held.map(|held| held.state) {
                 Some(State::InFlight(_)) => done.skipped.in_hand += 1,
                 Some(State::Ready | State::Scheduled(_)) => {
-                    done.done += u64::from(self.remove_message(queue, id).is_some());
+                    done.done += u64::from(self.discard(queue, id).is_some());
                 }
                 None => done.skipped.not_there += 1,
             }

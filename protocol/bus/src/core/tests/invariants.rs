@@ -10,7 +10,7 @@ use crate::{
         Core,
         dedup::{Known, Place},
         message::MessageId,
-        queue::{Queue, QueueKind, State},
+        queue::{Held, Queue, QueueKind, State},
         rank::SortKey,
         unit::QueueId,
     },
@@ -93,6 +93,7 @@ pub(crate) fn check(core: &Core) {
         .map(|session| session.flights.len())
         .sum();
     assert_eq!(flights, in_flight);
+    check_subscribers(core);
     check_subscriptions(core);
     check_remembered(core);
     check_deadlines(core);
@@ -138,6 +139,42 @@ fn check_states(queue: &Queue) {
     let scheduled = count(|state| matches!(state, State::Scheduled(_)));
     let in_flight = count(|state| matches!(state, State::InFlight(_)));
     assert_eq!((queue.scheduled, queue.in_flight), (scheduled, in_flight));
+}
+
+fn check_subscribers(core: &Core) {
+    let (mut away_bytes, mut absences) = (0, BTreeSet::new());
+    for (id, queue) in &core.queues {
+        let Some(subscriber) = &queue.subscriber else {
+            let told = queue.messages.values().filter(|held| held.gap().is_some());
+            assert_eq!(told.count(), 0, "what could have been missed here?");
+            assert!(!matches!(queue.kind, QueueKind::Durable { .. }));
+            continue;
+        };
+        assert!(matches!(queue.kind, QueueKind::Durable { .. }));
+        assert_eq!(subscriber.away_since.is_some(), queue.consumers.is_empty());
+        if subscriber.away_since.is_some() {
+            away_bytes += queue.bytes;
+        }
+        absences.extend(subscriber.deadline().map(|at| (at, *id)));
+        let untold = queue.messages.values().filter(|held| !held.stored);
+        let untold = untold.filter_map(Held::gap).map(|gap| gap.count);
+        let noted = subscriber.unlogged.map_or(0, |gap| gap.count);
+        assert_eq!(untold.sum::<u64>(), noted);
+        let standing = subscriber.standing().gap;
+        assert!(standing.is_none_or(|gap| gap.count > 0));
+        if let Some(most) = subscriber.limits.max_messages {
+            let others = queue.messages.values();
+            let moved = others
+                .filter(|held| held.message.reason().is_some())
+                .count();
+            assert!(
+                (queue.messages.len() - moved) as u64 <= most,
+                "over its limit"
+            );
+        }
+    }
+    assert_eq!(core.away_bytes, away_bytes);
+    assert_eq!(core.absences, absences);
 }
 
 fn check_subscriptions(core: &Core) {

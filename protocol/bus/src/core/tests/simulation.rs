@@ -16,6 +16,7 @@ use crate::{
     BusError, ClientTemplates, Lanes, OutOfOrder, QueueAttributes, QueueDefinition, admin,
     core::{
         Core, Effects, Input, Limits, Posted, Wanted,
+        durable::{OnLimit, SubscriptionRule},
         message::{MessageId, QueuedMessage},
         unit::Unit,
     },
@@ -170,6 +171,16 @@ struct Simulation {
     originals: BTreeMap<u64, Original>,
     /// Repetitions of what was known: nobody may ever see them.
     repetitions: BTreeSet<u64>,
+    /// What is said about the durable subscription of `d`.
+    rules: Vec<SubscriptionRule>,
+    /// What it has missed because it was full, and whether the sender was told that it was sent.
+    missed: BTreeMap<u64, (Expected, bool)>,
+    /// How many were missed before a message, as it has told.
+    told_missed: BTreeMap<u64, u64>,
+    /// What was in it when it was cancelled.
+    given_up: BTreeSet<u64>,
+    /// The latest question that was answered by a failure.
+    latest_failure: Token,
     restarts: u64,
     /// The change of lanes that is under way: where it begins, and what was there then.
     change: Option<(MessageId, BTreeSet<MessageId>)>,
@@ -178,7 +189,8 @@ struct Simulation {
 impl Simulation {
     fn new(seed: u64) -> Self {
         let disk = Disk::new();
-        let (log, core) = open(&disk, 0, None);
+        let rules = rules(seed);
+        let (log, core) = open(&disk, 0, None, &rules);
         Self {
             random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678_9abc_def1,
             disk,
@@ -205,6 +217,11 @@ impl Simulation {
             ids: BTreeSet::new(),
             originals: BTreeMap::new(),
             repetitions: BTreeSet::new(),
+            rules,
+            missed: BTreeMap::new(),
+            told_missed: BTreeMap::new(),
+            given_up: BTreeSet::new(),
+            latest_failure: 0,
             restarts: 0,
             change: None,
         }
@@ -213,6 +230,7 @@ impl Simulation {
     fn run(mut self) -> u64 {
         for _ in 0..STEPS {
             self.operation();
+            self.note_missed();
             invariants::check(&self.core);
         }
         self.restart(0);
@@ -270,7 +288,7 @@ impl Simulation {
             unit,
             events,
             closed,
-            moved: _,
+            notices: _,
         } = self.core.step(self.now, input);
         self.pending.extend(unit);
         for posted in &events {
@@ -360,8 +378,10 @@ impl Simulation {
                 delivery,
                 message,
                 delivery_count,
+                gap,
                 ..
             } => {
+                self.note_gap(&message, gap);
                 let count = delivery_count;
                 self.delivered(
                     connection,
@@ -386,6 +406,7 @@ impl Simulation {
                 }
             }
             Event::Failed { token, error } => {
+                self.latest_failure = token;
                 let honest = matches!(
                     error,
                     BusError::StaleAck
@@ -395,6 +416,7 @@ impl Simulation {
                         | BusError::Draining { .. }
                         // A lane that there is no more.
                         | BusError::UnknownDestination { .. }
+                        | BusError::SubscriptionFull { .. }
                 );
                 assert!(
                     honest || matches!(error, BusError::Refused { .. }),
@@ -535,6 +557,7 @@ impl Simulation {
     /// A new process finds what the disk kept, and no promise broken.
     fn restart(&mut self, survivors: usize) {
         self.restarts += 1;
+        self.note_missed();
         for (connection, _) in std::mem::take(&mut self.connections) {
             self.forget(connection);
         }
@@ -543,7 +566,7 @@ impl Simulation {
             _ => self.disk.after_power_loss(survivors),
         };
         let wish = (self.below(3) == 0).then(|| self.lanes());
-        let (log, core) = open(&self.disk, self.now, wish);
+        let (log, core) = open(&self.disk, self.now, wish, &self.rules);
         (self.log, self.core) = (log, core);
         self.note_change();
         (self.pending, self.unreleased, self.written) = (Vec::new(), Vec::new(), 1);
@@ -588,8 +611,32 @@ fn queues(lanes: Lanes) -> [QueueDefinition; 2] {
     })
 }
 
+/// What is said about the durable subscription: by seed, each way to be full, and a client that stays away for too long.
+fn rules(seed: u64) -> Vec<SubscriptionRule> {
+    let on_limit = match seed % 6 {
+        0 => return Vec::new(),
+        1 => Some(OnLimit::DropOldest),
+        2 => Some(OnLimit::Cancel),
+        3 => Some(OnLimit::RejectPublish),
+        _ => Some(OnLimit::Gap),
+    };
+    let max_offline_ms = (seed % 6 == 5).then_some(Some(40_000));
+    vec![SubscriptionRule {
+        name: Some("n".to_owned()),
+        max_messages: Some(3),
+        on_limit,
+        max_offline_ms,
+        ..SubscriptionRule::default()
+    }]
+}
+
 /// Opens the space; `lanes`: what the lanes of `work` are to be, if nothing is changed already.
-fn open(disk: &Disk, now: i64, lanes: Option<Lanes>) -> (Log<Disk>, Core) {
+fn open(
+    disk: &Disk,
+    now: i64,
+    lanes: Option<Lanes>,
+    rules: &[SubscriptionRule],
+) -> (Log<Disk>, Core) {
     let templates = ClientTemplates::none();
     let limits = Limits {
         dedup_ms: WINDOW,
@@ -613,6 +660,7 @@ fn open(disk: &Disk, now: i64, lanes: Option<Lanes>) -> (Log<Disk>, Core) {
         destinations: &destinations,
         queues: &queues(lanes),
         durable_subscriptions: &durable,
+        subscription_rules: rules,
     };
     let effects = core.start(now, &wanted).unwrap();
     log.append(&[effects.unit.unwrap()]).unwrap();

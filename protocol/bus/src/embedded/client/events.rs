@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::{
     admin::Answer,
-    embedded::connection::{Event, EventReceiver, QueuedMessage, Token},
+    embedded::connection::{Event, EventReceiver, Gap, QueuedMessage, Token},
     error::BusError,
     handle::{
         BusState, Incoming,
@@ -109,13 +109,11 @@ pub(super) async fn take_events(
                 delivery_count,
                 backout_count,
                 first_of_group,
+                gap,
             } => {
                 let counts = (delivery_count, backout_count);
                 let mut message = incoming(&message, redelivered, counts);
-                if first_of_group {
-                    let first = "JMSXGroupFirstForConsumer".to_owned();
-                    message.properties.push((first, "true".to_owned()));
-                }
+                message.properties.extend(of_delivery(first_of_group, gap));
                 let message = Arc::new(message);
                 let id = AckId::Embedded(delivery);
                 let handle = AckHandle {
@@ -176,6 +174,19 @@ pub(super) async fn take_events(
         BusState::Failed(end)
     };
     state.send_replace(last);
+}
+
+/// What a delivery has to tell besides its message.
+fn of_delivery(first_of_group: bool, gap: Option<Gap>) -> Vec<(String, String)> {
+    let first = ("JMSXGroupFirstForConsumer", "true".to_owned());
+    let mut told = Vec::new();
+    told.extend(first_of_group.then_some(first));
+    if let Some(Gap { count, since }) = gap {
+        told.push(("q-gap", count.to_string()));
+        told.push(("q-gap-since", since.to_string()));
+    }
+    let told = told.into_iter();
+    told.map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 fn incoming(

@@ -4,7 +4,7 @@ use bytes::BytesMut;
 use pillarbox_messages::Destination;
 
 use crate::{
-    embedded::connection::{Browsed, DeliveryId, QueuedMessage},
+    embedded::connection::{Browsed, DeliveryId, Gap, QueuedMessage},
     stomp::{
         destination,
         frame::{FrameWriter, StompCommand},
@@ -23,6 +23,8 @@ pub(super) struct Delivered<'a> {
     pub(super) backout_count: u32,
     /// Whether it is the first of its lane that comes to the subscription.
     pub(super) first_of_group: bool,
+    /// What the subscription has missed before it.
+    pub(super) gap: Option<Gap>,
 }
 
 /// Writes a MESSAGE frame: the bus's headers, then the sender's in its order.
@@ -61,6 +63,11 @@ pub(super) fn write(out: &mut BytesMut, message: &QueuedMessage, delivered: Deli
     if delivered.first_of_group {
         frame.plain("JMSXGroupFirstForConsumer", true);
     }
+    if let Some(gap) = delivered.gap {
+        frame
+            .plain("q-gap", gap.count)
+            .plain("q-gap-since", gap.since);
+    }
     if let Some(reason) = message.reason {
         frame.plain("q-reason", reason.as_str());
     }
@@ -88,6 +95,7 @@ pub(super) fn write_browsed(out: &mut BytesMut, subscription: &str, messages: &[
             delivery_count: seen.delivery_count,
             backout_count: seen.backout_count,
             first_of_group: false,
+            gap: None,
         };
         write(out, &seen.message, delivered);
     }

@@ -40,9 +40,9 @@ impl Refusal {
         self
     }
 
-    /// Whether the bus is full, and so nothing that the client is to blame for.
+    /// Whether the bus, or a subscription, is full, and so nothing that the client is to blame for.
     pub(super) fn is_for_lack_of_room(&self) -> bool {
-        self.name == "NO-SPACE"
+        matches!(self.name.as_str(), "NO-SPACE" | "SUBSCRIPTION-FULL")
     }
 
     /// Writes the ERROR frame. `version` is added where the client's versions don't fit.

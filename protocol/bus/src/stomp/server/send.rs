@@ -14,7 +14,9 @@ use crate::{
 };
 
 /// Headers that only the bus sets, or that are about the frame and not the message.
-const STRIPPED: [&str; 16] = [
+const STRIPPED: [&str; 18] = [
+    "q-gap",
+    "q-gap-since",
     "q-failed-at",
     "q-failure-cause",
     "JMSXGroupFirstForConsumer",

@@ -375,6 +375,7 @@ impl Session {
                 delivery_count,
                 backout_count,
                 first_of_group,
+                gap,
             } => {
                 // After UNSUBSCRIBE's receipt nothing more may come.
                 if let Some(known) = self.by_number.get(&subscription) {
@@ -385,6 +386,7 @@ impl Session {
                         delivery_count,
                         backout_count,
                         first_of_group,
+                        gap,
                     };
                     message::write(out, &message, delivered);
                 }

@@ -2,6 +2,7 @@
 
 mod administering;
 mod clients;
+mod durable;
 mod edges;
 mod hostile;
 mod logged;

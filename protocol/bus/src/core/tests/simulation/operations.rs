@@ -5,8 +5,8 @@ use pillarbox_messages::Destination;
 use super::{Asked, Delivered, Expected, Fate, Original, Simulation};
 use crate::{
     BusError, LaneHash, Lanes,
-    core::{Input, message::NewMessage, queue::State, tests::message},
-    embedded::connection::{AckMode, Command, ConnectionId, MessageId, Wait},
+    core::{Input, durable::OnLimit, message::NewMessage, queue::State, tests::message},
+    embedded::connection::{AckMode, Command, ConnectionId, Event, MessageId, Token, Wait},
 };
 
 impl Simulation {
@@ -121,8 +121,10 @@ impl Simulation {
             _ => (Destination::topic("nowhere"), ""),
         };
         let persistent = self.below(4) > 0;
-        let dedup =
-            (!place.is_empty() && self.below(4) == 0).then(|| self.fresh().to_string().into());
+        // Where a message may find nobody at all, nobody remembers it.
+        let is_lost = place.is_empty() || (place == "d" && self.can_vanish());
+        let named = !is_lost && self.below(4) == 0;
+        let dedup = named.then(|| self.fresh().to_string().into());
         let expires = dedup.is_none() && self.below(4) == 0;
         let lifetime = 1 + i64::try_from(self.below(4000)).unwrap();
         let expires_at = expires.then_some(self.now + lifetime);
@@ -195,13 +197,14 @@ impl Simulation {
         let repetition = again.then(|| self.repetition(together)).flatten();
         let (message, sent) = repetition.unwrap_or_else(|| self.new_message(together));
         let named = self.original(&message, &sent);
+        let id = named.as_ref().map(|(id, _)| *id);
+        let before = id.and_then(|id| self.originals.get(&id).cloned());
         let mut asked = Asked {
             sent,
             ..Asked::default()
         };
         if let Some((id, original)) = named {
             self.settle(&mut asked, id, original);
-            // It can't fail.
             self.originals.extend(std::mem::take(&mut asked.fresh));
         }
         let token = self.fresh();
@@ -214,6 +217,24 @@ impl Simulation {
                 token,
             },
         );
+        if let Some(id) = id.filter(|_| self.has_failed(token)) {
+            // A full subscription has not let it pass: it was never sent.
+            self.originals.remove(&id);
+            self.originals.extend(before.map(|before| (id, before)));
+        }
+    }
+
+    /// Whether the durable subscription may end by itself.
+    fn can_vanish(&self) -> bool {
+        self.rules
+            .iter()
+            .any(|rule| rule.on_limit == Some(OnLimit::Cancel) || rule.max_offline_ms.is_some())
+    }
+
+    fn has_failed(&self, asked: Token) -> bool {
+        let failed =
+            |event: &Event| matches!(event, Event::Failed { token, .. } if *token == asked);
+        self.latest_failure == asked || self.unreleased.iter().any(|it| failed(&it.event))
     }
 
     fn original(

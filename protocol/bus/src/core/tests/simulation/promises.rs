@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pillarbox_messages::Destination;
 
-use super::{Asked, Fate, PLACES, Simulation, place_of};
+use super::{Asked, Expected, Fate, PLACES, Simulation, place_of};
 use crate::{
     core::{
         Core, Input,
-        message::MessageId,
+        durable::Gap,
+        message::{MessageId, QueuedMessage},
         queue::{Queue, QueueKind},
         tests::invariants,
     },
@@ -22,6 +23,9 @@ impl Simulation {
                 && expected.fate == Fate::Sent
             {
                 expected.fate = Fate::Promised;
+            }
+            if let Some((_, promised)) = self.missed.get_mut(&key.1) {
+                *promised = true;
             }
         }
         for key in &asked.acked {
@@ -60,6 +64,7 @@ impl Simulation {
     pub(super) fn undone(&mut self, asked: &Asked) {
         for key in &asked.sent {
             self.expected.remove(key);
+            self.missed.remove(&key.1);
         }
         for key in &asked.acked {
             // Somebody else may have acknowledged it meanwhile.
@@ -72,7 +77,62 @@ impl Simulation {
         }
     }
 
+    /// What the full subscription does not hold, though it was sent, it must have missed; of one that is no more nothing is
+    /// expected.
+    pub(super) fn note_missed(&mut self) {
+        let held: BTreeSet<u64> = held(&self.core, "d").into_iter().collect();
+        let is_there = self.core.directory.durable("d", "n").is_some();
+        let staged = self.transactions.values().flat_map(|asked| &asked.sent);
+        let staged: BTreeSet<_> = staged.copied().collect();
+        let gone = self.expected.extract_if(.., |key, expected| {
+            let waits = matches!(expected.fate, Fate::Sent | Fate::Promised);
+            let gone = waits && !held.contains(&key.1) && !staged.contains(key);
+            key.0 == "d" && (gone || !is_there && !staged.contains(key) && !held.contains(&key.1))
+        });
+        for ((_, marker), expected) in gone.collect::<Vec<_>>() {
+            let promised = expected.fate == Fate::Promised;
+            self.missed.insert(marker, (expected, promised));
+        }
+        if !is_there {
+            self.given_up.extend(self.missed.keys());
+            self.missed.clear();
+            self.told_missed.clear();
+        }
+    }
+
+    pub(super) fn note_gap(&mut self, message: &QueuedMessage, gap: Option<Gap>) {
+        let Some(Gap { count, .. }) = gap else { return };
+        assert!(count > 0 && !self.rules.is_empty(), "nothing was missed");
+        let marker = String::from_utf8(message.body().to_vec()).unwrap();
+        let told = self.told_missed.entry(marker.parse().unwrap()).or_default();
+        *told = count.max(*told);
+    }
+
+    /// What a power loss has undone was not missed.
+    fn find_again(&mut self) {
+        for marker in held(&self.core, "d") {
+            if let Some((expected, _)) = self.missed.remove(&marker) {
+                self.expected.insert(("d", marker), expected);
+            }
+        }
+        // And what has expired since may have come back, and gone again.
+        let now = self.now;
+        let lives = |expected: &Expected| expected.expires_at.is_none_or(|at| at > now);
+        self.missed.retain(|_, (expected, _)| lives(expected));
+    }
+
+    /// Whoever was told that his message was sent finds it in a gap, if it did not come.
+    fn check_missed(&self) {
+        let missed = self.missed.values().filter(|(_, promised)| *promised);
+        let told: u64 = self.told_missed.values().sum();
+        let mut subscribers = self.core.queues.values();
+        let open = subscribers.find_map(|queue| queue.subscriber.as_ref()?.gap);
+        let told = told + open.map_or(0, |gap| gap.count);
+        assert!(missed.count() as u64 <= told, "{:?}", self.missed);
+    }
+
     pub(super) fn compare(&mut self) {
+        self.find_again();
         let mut found = BTreeSet::new();
         for place in PLACES {
             for marker in held(&self.core, place) {
@@ -88,7 +148,7 @@ impl Simulation {
                     !self.repetitions.contains(&marker),
                     "{marker} was a repetition"
                 );
-                let outlived = self.mortal.contains(&marker);
+                let outlived = self.mortal.contains(&marker) || self.given_up.contains(&marker);
                 assert!(
                     self.expected.contains_key(&(place, marker)) || outlived,
                     "{marker} came back"
@@ -126,6 +186,7 @@ impl Simulation {
     pub(super) fn drain(&mut self) {
         self.now += 60_000;
         self.step(Input::Tick);
+        self.note_missed();
         let connection = ConnectionId(self.fresh());
         self.step(Input::Open {
             connection,
@@ -171,8 +232,12 @@ impl Simulation {
             self.write();
         }
         let expected: BTreeSet<_> = self.expected.keys().copied().collect();
-        came.retain(|key| expected.contains(key) || !self.mortal.contains(&key.1));
+        came.retain(|key| {
+            let outlived = self.mortal.contains(&key.1) || self.given_up.contains(&key.1);
+            expected.contains(key) || !outlived
+        });
         assert_eq!(came, expected);
+        self.check_missed();
     }
 }
 
