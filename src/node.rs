@@ -3,6 +3,7 @@
 mod poison;
 mod queues;
 mod subscriptions;
+mod trouble;
 
 use std::{
     path::{Path, PathBuf},

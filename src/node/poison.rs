@@ -1,4 +1,5 @@
-//! Telling people of messages that the bus has moved aside, with an alarm.
+//! Telling people what the bus wants them to know, with an alarm: of messages that it has moved aside, and of durable
+//! subscriptions that are in trouble.
 
 use std::sync::Arc;
 
@@ -14,10 +15,12 @@ use pillarbox_settings::{AlarmLevel, Repository};
 use tokio::{sync::broadcast::error::RecvError, task::JoinSet};
 use tracing::warn;
 
+use super::trouble;
+
 /// Who raises these alarms.
 const RAISER: &str = "bus";
 
-/// Raises an alarm for each message of which the bus tells, that is one for each queue and hour.
+/// Raises an alarm for whatever the bus tells of, that is one for each queue and subscription and hour.
 pub(super) fn watch(
     tasks: &mut JoinSet<()>,
     broker: &Broker,
@@ -37,11 +40,14 @@ pub(super) fn watch(
                     let request = alarm(&moved, component.repository());
                     component.alarms().raise(request).await;
                 }
+                Ok(Notice::Subscription(trouble)) => {
+                    component.alarms().raise(trouble::alarm(&trouble)).await;
+                }
                 Ok(_) => {}
                 Err(RecvError::Lagged(missed)) => {
                     warn!(
                         missed,
-                        "more messages were moved aside than could be told of"
+                        "more happened to messages and subscriptions than could be told of"
                     );
                 }
                 Err(RecvError::Closed) => return,

@@ -304,6 +304,7 @@ impl Owner {
             notices,
         } = effects;
         let number = unit.as_ref().map_or(0, |unit| unit.number);
+        notices.iter().for_each(log_notice);
         self.untold
             .extend(notices.into_iter().map(|it| (number, it)));
         if let Some(unit) = unit.filter(|_| !self.failed) {
@@ -430,6 +431,21 @@ impl Owner {
             self.reported(report);
         }
         self.hand_on();
+    }
+}
+
+/// Also where nobody listens who would raise an alarm.
+fn log_notice(notice: &Notice) {
+    if let Notice::Subscription(trouble) = notice {
+        tracing::warn!(
+            client = trouble.client_id,
+            subscription = trouble.name,
+            topic = %trouble.topic,
+            messages = trouble.messages,
+            bytes = trouble.bytes,
+            what = ?trouble.what,
+            "a durable subscription is full, or was given up"
+        );
     }
 }
 
