@@ -69,7 +69,7 @@ fn main() {
     {
         return puts::put_some(count.parse().expect("a number"));
     }
-    let all: [(&str, fn()); 8] = [
+    let all: [(&str, fn()); 9] = [
         ("xml", xml::run),
         ("puts", puts::run),
         ("large", large::run),
@@ -78,6 +78,7 @@ fn main() {
         ("recheck", recheck::run),
         ("broker", broker::run),
         ("bus", bus::run),
+        ("million", bus::million::run),
     ];
     for (name, run) in all {
         if asked.is_empty() || asked.iter().any(|word| word == name) {

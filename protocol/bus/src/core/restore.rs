@@ -69,7 +69,7 @@ impl Core {
             }
             Entry::Ack { queue, ids } => {
                 for id in ids {
-                    self.remove_message(queue, id);
+                    self.take_out(queue, id);
                 }
             }
             Entry::Count { id, place } => {
@@ -216,8 +216,8 @@ impl Core {
 
     fn replay_place(&mut self, message: &Arc<QueuedMessage>, place: Place) {
         if self.queues.contains_key(&place.queue) {
-            self.remove_message(place.queue, message.id);
-            self.hold(message, place, true);
+            self.take_out(place.queue, message.id);
+            self.keep(message, place, true);
         }
     }
 }

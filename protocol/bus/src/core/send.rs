@@ -334,8 +334,14 @@ impl Core {
         lasts
     }
 
-    /// Puts a message into a queue.
+    /// Puts a message into a queue, where it may be somebody's.
     pub(super) fn hold(&mut self, message: &Arc<QueuedMessage>, place: Place, stored: bool) {
+        self.keep(message, place, stored);
+        self.draft.placed(place.queue, message.id);
+    }
+
+    /// Puts a message into a queue.
+    pub(super) fn keep(&mut self, message: &Arc<QueuedMessage>, place: Place, stored: bool) {
         let mut held = Held::new(Arc::clone(message), place, stored);
         let id = message.id;
         if let Some(at) = held.waits_until(self.now) {
@@ -354,11 +360,23 @@ impl Core {
                 self.away_bytes = self.away_bytes.saturating_add(message.size());
             }
         }
-        self.draft.placed(place.queue, id);
     }
 
     /// Takes a message out of a queue, and out of the log there.
     pub(super) fn remove_message(&mut self, queue_id: QueueId, id: MessageId) -> Option<Held> {
+        let held = self.take_out(queue_id, id)?;
+        if held.stored {
+            self.draft.write_ack(queue_id, id);
+        }
+        if held.lane.is_some() {
+            // What is behind it may have waited for it.
+            self.draft.dirty.insert(queue_id);
+        }
+        Some(held)
+    }
+
+    /// Takes a message out of a queue.
+    pub(super) fn take_out(&mut self, queue_id: QueueId, id: MessageId) -> Option<Held> {
         let held = self.queues.get_mut(&queue_id)?.remove(id)?;
         self.held_messages = self.held_messages.saturating_sub(1);
         if let Some(at) = held.message.expires_at() {
@@ -373,13 +391,6 @@ impl Core {
             self.away_bytes = self.away_bytes.saturating_sub(held.message.size());
         }
         self.forget_gap(queue_id, &held);
-        if held.stored {
-            self.draft.write_ack(queue_id, id);
-        }
-        if held.lane.is_some() {
-            // What is behind it may have waited for it.
-            self.draft.dirty.insert(queue_id);
-        }
         Some(held)
     }
 
