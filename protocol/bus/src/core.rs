@@ -14,6 +14,7 @@ mod directory;
 mod draft;
 pub(crate) mod durable;
 pub(crate) mod epoch;
+mod held;
 mod lanes;
 pub(crate) mod message;
 pub(crate) mod notice;

@@ -143,7 +143,7 @@ impl Core {
         let after = self.all_so_far();
         let queue = self.queues.get_mut(&queue);
         if let Some(held) = queue.and_then(|queue| queue.messages.get_mut(&id)) {
-            held.unit = after;
+            held.set_unit(after);
         }
         self.draft.need_sync();
         self.draft.keep_placed();

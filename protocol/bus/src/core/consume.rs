@@ -118,7 +118,7 @@ impl Core {
         };
         let session = self.sessions.get(&connection);
         let in_process = session.is_some_and(|session| session.in_process);
-        if in_process && held.stored && !auto {
+        if in_process && held.is_stored() && !auto {
             let known = session.and_then(|session| session.subscriptions.get(&subscription));
             held.set_hand(Some(Hand {
                 consumer: known.map_or(0, |known| known.number),
@@ -137,8 +137,8 @@ impl Core {
             first_of_group,
             gap: held.gap(),
         };
-        let (after, place) = (held.unit, held.place(queue_id));
-        if held.stored {
+        let (after, place) = (held.unit(), held.place(queue_id));
+        if held.is_stored() {
             self.draft.write_count(id, place);
         }
         let flight = Flight {
@@ -318,7 +318,7 @@ impl Core {
     pub(super) fn write_place(&mut self, queue_id: QueueId, id: MessageId) {
         let queue = self.queues.get(&queue_id);
         let held = queue.and_then(|queue| queue.messages.get(&id));
-        if let Some(held) = held.filter(|held| held.stored) {
+        if let Some(held) = held.filter(|held| held.is_stored()) {
             self.draft.write_count(id, held.place(queue_id));
         }
     }

@@ -184,7 +184,7 @@ impl Core {
                 .get_mut(&queue)
                 .and_then(|queue| queue.messages.get_mut(&id));
             if let Some(held) = held {
-                held.unit = number;
+                held.set_unit(number);
             }
         }
         let unit = Unit {

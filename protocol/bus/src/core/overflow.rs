@@ -180,7 +180,7 @@ impl Core {
         match next.and_then(|next| queue.messages.get_mut(&next).map(|held| (next, held))) {
             Some((next, held)) => {
                 held.set_gap(Gap::joined(held.gap(), Some(gap)));
-                if held.stored {
+                if held.is_stored() {
                     self.write_place(id, next);
                 } else {
                     subscriber.note_unlogged(gap);
@@ -209,7 +209,7 @@ impl Core {
     /// A message that is in no log is gone, with what it had to tell.
     pub(super) fn forget_gap(&mut self, id: QueueId, held: &Held) {
         if let Some(gap) = held.gap()
-            && !held.stored
+            && !held.is_stored()
             && let Some(subscriber) = self.subscriber(id)
         {
             subscriber.forget_unlogged(gap);

@@ -86,7 +86,7 @@ impl Core {
         let moved = queue.spread(anchor)?;
         for id in moved {
             let held = self.queues.get(&queue_id)?.messages.get(&id)?;
-            if held.stored {
+            if held.is_stored() {
                 let place = held.place(queue_id);
                 self.draft.write_count(id, place);
             }

@@ -321,7 +321,7 @@ impl Queue {
             if shown.len() >= limit || (bytes > MOST_BROWSED_BYTES && !shown.is_empty()) {
                 return (shown, true, after);
             }
-            after = after.max(held.unit);
+            after = after.max(held.unit());
             shown.push(Browsed {
                 message: Arc::clone(&held.message),
                 delivery_count: held.delivery_count,

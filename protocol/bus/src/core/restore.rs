@@ -128,7 +128,7 @@ impl Core {
             let Some(held) = queue.and_then(|queue| queue.messages.get(id)) else {
                 continue;
             };
-            if !held.stored {
+            if !held.is_stored() {
                 continue;
             }
             let place = held.place(*queue_id);

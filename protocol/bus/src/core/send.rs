@@ -365,7 +365,7 @@ impl Core {
     /// Takes a message out of a queue, and out of the log there.
     pub(super) fn remove_message(&mut self, queue_id: QueueId, id: MessageId) -> Option<Held> {
         let held = self.take_out(queue_id, id)?;
-        if held.stored {
+        if held.is_stored() {
             self.draft.write_ack(queue_id, id);
         }
         if held.lane.is_some() {

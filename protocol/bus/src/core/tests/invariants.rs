@@ -57,7 +57,7 @@ pub(crate) fn check(core: &Core) {
             if queue.key(held).sub != 0 {
                 inserted.insert(queue.key(held), id);
             }
-            assert!(!held.stored || queue.kind.is_lasting());
+            assert!(!held.is_stored() || queue.kind.is_lasting());
         }
         assert!(queue.ready.iter().eq(ready));
         check_drain(core, *queue_id, queue, &later);
@@ -156,7 +156,7 @@ fn check_subscribers(core: &Core) {
             away_bytes += queue.bytes;
         }
         absences.extend(subscriber.deadline().map(|at| (at, *id)));
-        let untold = queue.messages.values().filter(|held| !held.stored);
+        let untold = queue.messages.values().filter(|held| !held.is_stored());
         let untold = untold.filter_map(Held::gap).map(|gap| gap.count);
         let noted = subscriber.unlogged.map_or(0, |gap| gap.count);
         assert_eq!(untold.sum::<u64>(), noted);
