@@ -1,12 +1,14 @@
 //! The words of the command line: subcommands and options, with the single letters that users of the Java
-//! clients know. [`operations`] has those of the client's operations.
+//! clients know. [`operations`] has those of the client's operations, [`bus`] those of the bus's administration.
 
+pub mod bus;
 pub mod operations;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use self::bus::BusCommand;
 use self::operations::{
     ClientArgs, DeleteFileArgs, GetAuditTrailsArgs, GetChecksumsArgs, GetFileArgs, GetFileIdsArgs,
     GetStatusArgs, PutFileArgs, ReplaceFileArgs,
@@ -64,6 +66,9 @@ pub enum Command {
     /// What the alarm service has collected
     #[command(subcommand)]
     Alarms(AlarmsCommand),
+    /// Look after the built-in bus: its queues, and messages that have failed
+    #[command(subcommand)]
+    Bus(BusCommand),
 }
 
 /// `pillarbox demo`.

@@ -88,11 +88,8 @@ impl ClientSetup {
             check_client_id(id, &repository)?;
         }
         let route = Route::elsewhere(&repository, &node).map_err(Failure::usage)?;
-        let embedded = || {
-            let origin = &node.effective_bus(&repository).origin;
-            Failure::usage(format!("{origin}: {EMBEDDED}"))
-        };
-        let route = route.ok_or_else(embedded)?;
+        let origin = &node.effective_bus(&repository).origin;
+        let route = route.ok_or_else(|| only_embedded(origin))?;
         Ok(Self {
             repository: Arc::new(repository),
             node,
@@ -456,11 +453,16 @@ fn no_journal(error: JournalError) -> Failure {
 
 const ANOTHER_CLIENT: &str = "wait for its end, or use another --client-id";
 
+/// A bus that no other process gets to.
+pub(crate) fn only_embedded(written: &Origin) -> Failure {
+    Failure::usage(format!("{written}: {EMBEDDED}"))
+}
+
 const EMBEDDED: &str = "the bus 'embedded:' is inside another process; write the stomp:// address that this process \
                         listens on as [bus] url";
 
 /// `written` is where the bus's address stands, if that is known.
-fn no_bus(error: BusError, written: Option<&Origin>) -> Failure {
+pub(crate) fn no_bus(error: BusError, written: Option<&Origin>) -> Failure {
     let place = written.map_or_else(String::new, |origin| format!(" at {origin}"));
     match &error {
         BusError::Unreachable { .. } => {

@@ -1,6 +1,7 @@
 //! One module per subcommand.
 
 mod alarms;
+mod bus;
 mod delete_file;
 mod demo;
 mod get_audit_trails;
@@ -48,5 +49,6 @@ pub(crate) async fn run(cli: Cli) -> Result<(), Failure> {
         Command::GetStatus(args) => get_status::run(args).await,
         Command::Resume(args) => resume::run(args).await,
         Command::Alarms(AlarmsCommand::List(args)) => alarms::list(&args),
+        Command::Bus(command) => bus::run(command).await,
     }
 }

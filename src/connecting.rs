@@ -1,6 +1,9 @@
 //! How a component of this process gets to its bus: the one in this process, or another over STOMP.
 
-use std::time::Duration;
+use std::{
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    time::Duration,
+};
 
 use chrono::{SecondsFormat, TimeDelta};
 use pillarbox_bus::{Broker, Bus, BusError, BusState, ConnectOptions, Passcode, StompOptions};
@@ -54,6 +57,26 @@ impl Route {
         options.passcode = passcode.map(|secret| Passcode::new(secret.reveal()));
         options.virtual_host.clone_from(&node.bus.virtual_host);
         Ok(Some(Self::There(Box::new(options))))
+    }
+
+    /// The route of an operator to the bus of these settings; also to the one that their own process serves and calls
+    /// `embedded:` itself. `None` if no other process gets to it.
+    ///
+    /// # Errors
+    /// As [`Route::elsewhere`].
+    pub(crate) fn to_administer(
+        repository: &Repository,
+        node: &Node,
+    ) -> Result<Option<Self>, Problem> {
+        if let Some(route) = Self::elsewhere(repository, node)? {
+            return Ok(Some(route));
+        }
+        let served = node.bus_server.iter().flat_map(|server| &server.listen);
+        let mut served = served.filter(|address| address.port() != 0);
+        Ok(served.next().map(|address| {
+            let address = reachable(*address).to_string();
+            Self::There(Box::new(StompOptions::new(address)))
+        }))
     }
 
     /// Connects under this id. Over STOMP the connection comes about in the background.
@@ -222,6 +245,16 @@ fn set_pauses(options: &mut StompOptions, url: &BusUrl) {
     options.shortest_pause = url.shortest_pause().unwrap_or(shortest);
     let longest = longest.unwrap_or(options.longest_pause);
     options.longest_pause = longest.max(options.shortest_pause);
+}
+
+/// Where this machine gets to a server that listens there.
+fn reachable(mut address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+        _ => {}
+    }
+    address
 }
 
 fn addresses(url: &BusUrl) -> Vec<String> {

@@ -81,11 +81,16 @@ pub enum NodeError {
 
 impl RunningNode {
     /// Starts the roles: bus and exchange first, then what works over them. Waits for a bus elsewhere as long
-    /// as it takes. When this returns, every role has subscribed.
+    /// as it takes. When this returns, every role has subscribed. `settings` is the directory that the settings are from:
+    /// alarms name it in what they advise.
     ///
     /// # Errors
     /// What keeps a role from starting; those that had started are stopped.
-    pub async fn start(repository: Arc<Repository>, node: &Node) -> Result<Self, NodeError> {
+    pub async fn start(
+        repository: Arc<Repository>,
+        node: &Node,
+        settings: &Path,
+    ) -> Result<Self, NodeError> {
         if !node.plays_a_role() {
             return Err(NodeError::NoRole);
         }
@@ -115,7 +120,10 @@ impl RunningNode {
             beside: JoinSet::new(),
             _data: data,
         };
-        match running.start_roles(repository, node, &clock).await {
+        match running
+            .start_roles(repository, node, settings, &clock)
+            .await
+        {
             Ok(()) => Ok(running),
             Err(error) => {
                 running.shutdown(Duration::ZERO).await;
@@ -128,6 +136,7 @@ impl RunningNode {
         &mut self,
         repository: Arc<Repository>,
         node: &Node,
+        settings: &Path,
         clock: &SharedClock,
     ) -> Result<(), NodeError> {
         if self.broker.is_some() {
@@ -135,7 +144,11 @@ impl RunningNode {
             self.watch = Some(self.link(&ComponentId::from(WATCH)).await?);
         }
         if let (Some(broker), Some(bus)) = (&self.broker, &self.watch) {
-            poison::watch(&mut self.beside, broker, bus.clone(), &repository, clock);
+            let told = broker.notices();
+            let reachable = Route::to_administer(&repository, node).map_err(NodeError::Settings)?;
+            let advice = reachable.map(|_| poison::Advice::of(settings));
+            let bus = bus.clone();
+            poison::watch(&mut self.beside, told, advice, bus, &repository, clock);
         }
         if let (Some(broker), Some(server)) = (&self.broker, &node.bus_server) {
             let limits = StompLimits::default();

@@ -68,6 +68,15 @@ pub(crate) fn print_done(text: &str) -> Result<(), Failure> {
     })
 }
 
+/// This program, as a shell finds it.
+pub(crate) fn own_program() -> String {
+    let path = std::env::current_exe().ok();
+    let path = path.filter(|path| path.exists());
+    path.as_deref()
+        .and_then(|path| path.to_str())
+        .map_or_else(|| "pillarbox".to_owned(), quoted)
+}
+
 /// As a shell takes it for one word.
 pub(crate) fn quoted(text: &str) -> String {
     let plain = |char: char| char.is_ascii_alphanumeric() || "/._-+:@%".contains(char);

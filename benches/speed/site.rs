@@ -130,7 +130,7 @@ impl Inside {
     pub(crate) async fn start(settings: &Path) -> Self {
         let (repository, node) = pillarbox_settings::load(settings).expect("settings");
         let repository = Arc::new(repository);
-        let running = RunningNode::start(Arc::clone(&repository), &node)
+        let running = RunningNode::start(Arc::clone(&repository), &node, settings)
             .await
             .expect("starts");
         let id = pillarbox_client::passing_id();

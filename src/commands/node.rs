@@ -65,7 +65,7 @@ pub(super) async fn start_from(
 ) -> Result<Option<RunningNode>, Failure> {
     let (repository, node) = load_settings(directory)?;
     tokio::select! {
-        started = RunningNode::start(Arc::new(repository), &node) => {
+        started = RunningNode::start(Arc::new(repository), &node, directory) => {
             started.map(Some).map_err(not_started)
         }
         () = stop.asked() => Ok(None),

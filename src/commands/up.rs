@@ -9,7 +9,7 @@ use super::node::{start_from, stay};
 use crate::{
     args::UpArgs,
     failure::Failure,
-    output::quoted,
+    output::{own_program, quoted},
     signals::Stop,
     starter::{self, COLLECTION, NODE_FILE, Ports, REPOSITORY_FILE},
 };
@@ -68,10 +68,7 @@ fn prepare(directory: PathBuf) -> Result<PathBuf, Failure> {
 
 /// What to try from another terminal.
 fn greeting(directory: &Path) -> String {
-    let program = std::env::current_exe()
-        .ok()
-        .and_then(|path| path.to_str().map(quoted))
-        .unwrap_or_else(|| "pillarbox".to_owned());
+    let program = own_program();
     let settings = quoted(&directory.to_string_lossy());
     let of = |command: &str, rest: &str| {
         format!("  {program} {command} -s {settings} -c {COLLECTION}{rest}\n")

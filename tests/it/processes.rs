@@ -7,6 +7,7 @@ mod columns;
 mod crash;
 mod differing;
 pub(crate) mod json;
+mod operating;
 mod order;
 mod parts;
 mod pipes;

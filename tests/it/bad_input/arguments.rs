@@ -14,6 +14,9 @@ fn no_command_and_unknown_words() {
     desk.refuses_exactly(["frobnicate"], &["frobnicate", help]);
     desk.refuses_exactly(["alarms"], &["a command is missing", help]);
     desk.refuses_exactly(["alarms", "lost"], &["lost", "list"]);
+    desk.refuses_exactly(["bus"], &["a command is missing", help]);
+    desk.refuses_exactly(["bus", "msg"], &["a command is missing", help]);
+    desk.refuses_exactly(["bus", "queue", "list"], &["--settings", help]);
     desk.refuses_exactly(["--verbos"], &["--verbos", help]);
     desk.refuses_exactly(["--log", "yaml", "demo"], &["yaml", "json"]);
     desk.refuses("put-file", &["-f", "x", "--frob"], &["--frob", help]);

@@ -6,7 +6,7 @@ use pillarbox_messages::{Destination, DestinationKind};
 use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
 
-use super::{Answer, QUEUE, Request};
+use super::{Answer, Kind, QUEUE, QueueRow, Request};
 use crate::{
     error::BusError,
     handle::{AckMode, Bus, Outgoing, SubscribeRequest, Subscription},
@@ -16,6 +16,15 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The name of the temporary queue for answers.
 const ANSWERS: &str = "administration";
+
+impl QueueRow {
+    /// Whether it is the queue of somebody who asks as [`Administration`] does, for his answers.
+    #[must_use]
+    pub fn is_for_answers(&self) -> bool {
+        let own = self.name.strip_suffix(ANSWERS);
+        self.kind == Kind::Temporary && own.is_some_and(|start| start.ends_with('.'))
+    }
+}
 
 /// Somebody who asks the queue manager, one request after the other.
 #[derive(Debug)]
