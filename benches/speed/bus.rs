@@ -3,6 +3,7 @@
 
 mod load;
 pub(crate) mod million;
+mod named;
 mod probes;
 
 use std::time::Duration;
@@ -40,6 +41,7 @@ pub(crate) fn run() {
     over_stomp();
     one_in_flight();
     many_in_flight();
+    named::run();
 }
 
 fn over_stomp() {

@@ -9,6 +9,7 @@ mod alter;
 pub(crate) mod attributes;
 pub(crate) mod backout;
 mod consume;
+mod correlations;
 pub(crate) mod dedup;
 mod directory;
 mod draft;

@@ -6,6 +6,7 @@ use pillarbox_messages::{Destination, DestinationKind};
 
 use super::{
     Core,
+    correlations::Correlations,
     message::{MessageId, QueuedMessage},
     queue::{Consumer, Queue, State, Wants},
     rank::SortKey,
@@ -211,7 +212,7 @@ impl Core {
     ) {
         let found = self.standing_queue(destination);
         let queue = match found {
-            Ok((id, None)) => self.queues.get(&id),
+            Ok((id, None)) => self.queues.get_mut(&id),
             Ok((_, Some(_))) => {
                 let error = BusError::invalid("a lane by itself can't be looked at");
                 return self.answer(connection, token, Err(error));
@@ -279,38 +280,49 @@ impl Queue {
         }
         let correlation = selector.only_equal("JMSCorrelationID")?;
         let index = self.by_correlation.get_or_insert_with(|| {
-            let mut index = super::queue::Correlations::new();
-            for (id, held) in self.messages.iter() {
-                if let Some(correlation) = held.message.correlation_id() {
-                    index.entry(correlation.to_owned()).or_default().insert(id);
-                }
+            let mut index = Correlations::default();
+            for held in self.messages.values() {
+                index.insert(&held.message);
             }
             index
         });
-        Some(index.get(correlation).cloned().unwrap_or_default())
+        Some(index.find(correlation).collect())
+    }
+
+    /// Those of these messages that could be handed out now, or all, in the queue's order.
+    fn in_order(
+        &self,
+        ids: impl IntoIterator<Item = MessageId>,
+        all: bool,
+    ) -> std::vec::IntoIter<MessageId> {
+        let ranked = ids.into_iter().filter_map(|id| {
+            let held = self.messages.get(&id)?;
+            let seen = all || held.state == State::Ready;
+            seen.then(|| (self.waits(&held.message), self.key(held), id))
+        });
+        let mut ranked: Vec<(bool, SortKey, MessageId)> = ranked.collect();
+        ranked.sort_unstable();
+        let ids: Vec<MessageId> = ranked.into_iter().map(|(.., id)| id).collect();
+        ids.into_iter()
     }
 
     /// The first messages that are wanted, whether there are more, and the unit that must be written before anybody
     /// may see them.
     fn shown(
-        &self,
+        &mut self,
         selector: Option<&Selector>,
         limit: usize,
         all: bool,
     ) -> (Vec<Browsed>, bool, u64) {
+        let named = selector.and_then(|selector| self.named_by(selector));
         let plain = self.lanes.is_none() && self.next.is_none();
-        let mut order: Vec<(bool, SortKey, MessageId)> = if plain && !all {
-            let ready = self.ready.iter();
-            ready.map(|(key, id)| (false, key, id)).collect()
-        } else {
-            let held = self.messages.iter();
-            let seen = held.filter(|(_, held)| all || held.state == State::Ready);
-            let seen = seen.map(|(id, held)| (self.waits(&held.message), self.key(held), id));
-            seen.collect()
+        let order: Box<dyn Iterator<Item = MessageId>> = match named {
+            Some(named) => Box::new(self.in_order(named, all)),
+            None if plain && !all => Box::new(self.ready.iter().map(|(_, id)| id)),
+            None => Box::new(self.in_order(self.messages.keys(), all)),
         };
-        order.sort_unstable();
         let (mut shown, mut bytes, mut after) = (Vec::new(), 0_u64, 0);
-        for (.., id) in order {
+        for id in order {
             let Some(held) = self.messages.get(&id) else {
                 continue;
             };

@@ -1,13 +1,14 @@
 //! A queue: messages in order, those in somebody's hands, and who wants more.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeMap, VecDeque},
     sync::Arc,
 };
 
 pub(crate) use super::held::{Held, State};
 use super::{
     attributes::{Lanes, QueueAttributes},
+    correlations::Correlations,
     durable::Subscriber,
     epoch::{Drain, Next},
     lanes::{ConsumerId, LaneId, LaneTable, hash},
@@ -102,9 +103,6 @@ impl Wants {
         self.matches = ready.collect();
     }
 }
-
-/// Messages by their correlation id.
-pub(crate) type Correlations = BTreeMap<String, BTreeSet<MessageId>>;
 
 impl Consumer {
     pub(crate) const fn id(&self) -> ConsumerId {
@@ -212,10 +210,8 @@ impl Queue {
         if key.sub != 0 {
             self.inserted.insert(key, id);
         }
-        if let (Some(index), Some(correlation)) =
-            (&mut self.by_correlation, held.message.correlation_id())
-        {
-            index.entry(correlation.to_owned()).or_default().insert(id);
+        if let Some(index) = &mut self.by_correlation {
+            index.insert(&held.message);
         }
         self.messages.insert(id, held);
     }
@@ -232,14 +228,8 @@ impl Queue {
             _ => self.withdraw(&key),
         }
         self.inserted.remove(&key);
-        if let (Some(index), Some(correlation)) =
-            (&mut self.by_correlation, held.message.correlation_id())
-            && let Some(ids) = index.get_mut(correlation)
-        {
-            ids.remove(&id);
-            if ids.is_empty() {
-                index.remove(correlation);
-            }
+        if let Some(index) = &mut self.by_correlation {
+            index.remove(&held.message);
         }
         self.bytes = self.bytes.saturating_sub(held.message.size());
         self.count_out(held.state);
