@@ -3,8 +3,10 @@
 mod transcript;
 
 use std::{
-    io::Write as _,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::TcpListener,
     process::{Command, Output, Stdio},
+    thread,
 };
 
 use pillarbox_bus::{AckMode, Outgoing, SubscribeRequest};
@@ -297,4 +299,35 @@ fn the_bus_of_a_process_that_calls_it_embedded_is_reached_where_it_listens() {
     let hub = site.part("hub").display().to_string();
     let listed = succeed(&run(["bus", "queue", "list", "-s", &hub]));
     assert!(listed.contains("books.north \tqueue \t0 \t"), "{listed}");
+}
+
+/// Another broker is administered with its own tools, which is told at once.
+#[test]
+fn another_broker_is_told_of_with_its_own_tools() {
+    let site = Site::new(&["north"]);
+    for (server, tool) in [
+        ("ActiveMQ/5.17.2", "'activemq browse'"),
+        ("ActiveMQ-Artemis/2.33.0", "'artemis browser'"),
+        ("RabbitMQ/3.10.8", "'rabbitmqctl list_queues'"),
+        ("Pillarbox/0.1.0", "an older Pillarbox"),
+    ] {
+        let broker = TcpListener::bind(("127.0.0.1", site.bus_port)).unwrap();
+        let accepting = thread::spawn(move || {
+            let (mut peer, _) = broker.accept().unwrap();
+            let mut connect = Vec::new();
+            let mut reader = BufReader::new(peer.try_clone().unwrap());
+            reader.read_until(0, &mut connect).unwrap();
+            let connected = format!("CONNECTED\nversion:1.2\nserver:{server}\n\n\0");
+            peer.write_all(connected.as_bytes()).unwrap();
+            // What else comes, until it goes.
+            let mut more = Vec::new();
+            reader.read_to_end(&mut more).unwrap();
+            String::from_utf8(more).unwrap()
+        });
+        let line = fail_with_one_line(&bus(&site, "queue list"), OPERATION);
+        assert!(line.contains("not administered from here"), "{line}");
+        assert!(line.contains(tool), "{line}");
+        let more = accepting.join().unwrap();
+        assert!(!more.contains("~admin"), "{more}");
+    }
 }
