@@ -419,12 +419,14 @@ impl Core {
     ) -> Option<(Arc<QueuedMessage>, QueueId)> {
         let held = self.discard(queue, id)?;
         let original = self.original_destination(queue, &held.message);
+        let target = target.and_then(|name| self.directory.queue(name));
+        let target = target.unwrap_or_else(|| self.error_queue());
+        let id = self.id_in(target, id);
         let message = held.message.changed(|parts| {
+            parts.id = id;
             to_error_queue(parts, reason, &original);
             parts.failure = failure;
         });
-        let target = target.and_then(|name| self.directory.queue(name));
-        let target = target.unwrap_or_else(|| self.error_queue());
         let place = Place {
             delivery_count: held.delivery_count,
             backout_count: held.backout_count,
@@ -440,6 +442,21 @@ impl Core {
             });
         }
         Some((message, target))
+    }
+
+    /// What a message is called where it comes to from another queue: as before, unless it is there already, out of the
+    /// hands of another subscriber to its topic.
+    fn id_in(&mut self, target: QueueId, id: MessageId) -> MessageId {
+        let queue = self.queues.get(&target);
+        if queue.is_none_or(|queue| queue.messages.get(&id).is_none()) {
+            return id;
+        }
+        let seq = self.next_seq;
+        self.next_seq += 1;
+        MessageId {
+            boot: self.boot,
+            seq,
+        }
     }
 
     /// The sum that a queue's messages are counted in.

@@ -689,3 +689,35 @@ fn queues_that_move_to_each_other_move_nothing_round() {
     );
     assert_eq!(standing(&world, "work"), ["bad"]);
 }
+
+/// The topic's message is one, but each subscriber has failed with its own.
+#[test]
+fn b29_a_message_that_fails_for_several_subscribers_stands_aside_for_each_of_them() {
+    let mut world = World::new();
+    let (a, b) = (world.open(1, "a"), world.open(2, "b"));
+    world.subscribe_durable(a, "news", "n").unwrap();
+    world.subscribe_durable(b, "news", "n").unwrap();
+    let told = NewMessage {
+        persistent: Some(true),
+        ..news("x")
+    };
+    let id = world.send_id(b, told);
+    for connection in [a, b] {
+        let (_, delivery, ..) = world.delivered_to(connection)[0];
+        let reject = |token| Command::Nack {
+            delivery,
+            reject: true,
+            transaction: None,
+            token,
+        };
+        world.ask(connection, reject).unwrap();
+    }
+    world.restart();
+    let error_queue = world.core.directory.queue("~error").unwrap();
+    let aside = world.core.queues[&error_queue].messages.values();
+    let aside: Vec<_> = aside
+        .map(|it| (it.message.id == id, it.message.original_destination()))
+        .collect();
+    let expected = [(true, "/queue/~sub.a.n"), (false, "/queue/~sub.b.n")];
+    assert_eq!(aside, expected.map(|(same, from)| (same, Some(from))));
+}
