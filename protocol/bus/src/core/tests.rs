@@ -14,6 +14,7 @@ mod ordering;
 mod overdue;
 mod pulling;
 mod repeating;
+mod reported;
 mod routing;
 mod simulation;
 mod transactions;

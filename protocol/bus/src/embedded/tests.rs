@@ -344,7 +344,7 @@ async fn unknown_names_harm_no_sender_and_tell_a_subscriber_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_temporary_queue_answers_to_the_transports_address_and_dies_with_its_owner() {
+async fn b61_a_temporary_queue_answers_to_the_transports_address_and_dies_with_its_owner() {
     let directory = TempDir::new().unwrap();
     let broker = broker(&directory).await;
     let (asker, server) = (bus(&broker, "a"), bus(&broker, "b"));

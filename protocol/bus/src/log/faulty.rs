@@ -9,6 +9,9 @@ use std::{
 
 use super::storage::{LogFile, Storage};
 
+/// What a disk writes as a whole or not, in bytes.
+const SECTOR: usize = 512;
+
 /// A disk. Clones are the same one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Disk {
@@ -60,6 +63,38 @@ impl Disk {
                 if left > 0 && safe != now {
                     *safe = *now;
                     left -= 1;
+                }
+            }
+            Content {
+                now: bytes.clone(),
+                safe: bytes,
+            }
+        });
+        let state = State {
+            files: files.collect(),
+            names: state.safe_names.clone(),
+            safe_names: state.safe_names.clone(),
+            ..State::default()
+        };
+        Self {
+            state: Arc::new(Mutex::new(state)),
+        }
+    }
+
+    /// The disk as it is after a loss of power: with everything that was synced, and of each file's later writes any
+    /// sectors, as this number has it.
+    pub(crate) fn after_scattered_power_loss(&self, seed: u64) -> Self {
+        let state = self.lock();
+        let mut random = seed | 1;
+        let files = state.files.iter().map(|content| {
+            let mut bytes = content.safe.clone();
+            bytes.resize(content.now.len().max(bytes.len()), 0);
+            for (safe, now) in bytes.chunks_mut(SECTOR).zip(content.now.chunks(SECTOR)) {
+                random ^= random << 13;
+                random ^= random >> 7;
+                random ^= random << 17;
+                if random & 1 == 0 && safe.len() == now.len() {
+                    safe.copy_from_slice(now);
                 }
             }
             Content {

@@ -80,7 +80,7 @@ fn without_repeats(entries: &[Entry]) -> Vec<&Entry> {
 }
 
 #[test]
-fn what_was_synced_survives_a_loss_of_power_and_the_rest_a_crash() {
+fn b48_what_was_synced_survives_a_loss_of_power_and_the_rest_a_crash() {
     let disk = Disk::new();
     let (mut log, entries) = open(&disk).unwrap();
     assert!(entries.is_empty());
@@ -106,7 +106,7 @@ fn a_group_costs_one_sync_and_nothing_costs_none() {
 }
 
 #[test]
-fn a_write_cut_off_anywhere_leaves_what_was_promised_and_nothing_half() {
+fn e04_b46_a_write_cut_off_anywhere_leaves_what_was_promised_and_nothing_half() {
     let base = Disk::new();
     let (mut log, _) = open(&base).unwrap();
     log.append(&synced(put(1, 10))).unwrap();
@@ -159,7 +159,7 @@ fn a_write_cut_off_anywhere_leaves_what_was_promised_and_nothing_half() {
 }
 
 #[test]
-fn a_failed_sync_ends_the_log() {
+fn b51_a_failed_sync_ends_the_log() {
     let disk = Disk::new();
     let (mut log, _) = open(&disk).unwrap();
     disk.fail_sync_after(0);
@@ -286,7 +286,7 @@ fn segments_follow_each_other_and_a_missing_or_damaged_one_is_noticed() {
 }
 
 #[test]
-fn a_drained_log_shrinks_to_what_is_written_now_and_keeps_its_definitions() {
+fn b53_a_drained_log_shrinks_to_what_is_written_now_and_keeps_its_definitions() {
     let disk = Disk::new();
     let (mut log, _) = open(&disk).unwrap();
     log.append(&[unit(1, true, Entry::Boot(7)), unit(2, true, define())])
@@ -304,7 +304,7 @@ fn a_drained_log_shrinks_to_what_is_written_now_and_keeps_its_definitions() {
 }
 
 #[test]
-fn one_old_message_does_not_keep_all_segments() {
+fn b53_one_old_message_does_not_keep_all_segments() {
     let disk = Disk::new();
     let (mut log, _) = open(&disk).unwrap();
     log.append(&synced(define())).unwrap();
@@ -374,7 +374,7 @@ fn e03_what_is_remembered_outlives_the_segment_it_was_written_to() {
 }
 
 #[test]
-fn a_full_disk_is_known_before_it_hurts_and_is_forgotten_when_it_is_not() {
+fn b52_a_full_disk_is_known_before_it_hurts_and_is_forgotten_when_it_is_not() {
     let disk = Disk::new();
     let (mut log, _) = open(&disk).unwrap();
     disk.set_full(true);

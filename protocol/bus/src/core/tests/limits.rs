@@ -10,7 +10,7 @@ use crate::{
 };
 
 #[test]
-fn messages_expire_by_themselves_but_not_in_somebodys_hands() {
+fn e08_messages_expire_by_themselves_but_not_in_somebodys_hands() {
     let mut world = World::new();
     let a = world.open(1, "a");
     let brief = |body: &str| NewMessage {
@@ -37,7 +37,7 @@ fn messages_expire_by_themselves_but_not_in_somebodys_hands() {
 }
 
 #[test]
-fn a_clock_set_back_brings_nothing_back() {
+fn e26_a_clock_set_back_brings_nothing_back() {
     let mut world = World::new();
     let a = world.open(1, "a");
     world

@@ -58,7 +58,7 @@ async fn until(broker: &Broker, what: fn(&Broker) -> bool) {
 }
 
 #[tokio::test]
-async fn what_was_promised_survives_a_loss_of_power() {
+async fn b48_what_was_promised_survives_a_loss_of_power() {
     let disk = Disk::new();
     let first = open(&disk).await;
     let sender = bus(&first, "a");
@@ -95,8 +95,37 @@ async fn e21_a_failed_sync_is_told_to_whoever_waits_and_ends_everything() {
     assert_eq!(recovered.stats().messages, 0, "it was never promised");
 }
 
+/// What was half written must not make later writes unreadable.
 #[tokio::test]
-async fn e21_a_full_disk_refuses_sends_goes_on_consuming_and_recovers_by_itself() {
+async fn b51_after_a_short_write_nothing_more_is_taken_and_what_was_promised_is_there() {
+    for fits in [0, 1, 40, 100] {
+        let disk = Disk::new();
+        let broker = open(&disk).await;
+        let bus = bus(&broker, "a");
+        bus.publish(persistent(queue(), "promised")).await.unwrap();
+        disk.fail_write_after(fits);
+        let failed = bus.publish(persistent(queue(), "short")).await.unwrap_err();
+        assert!(matches!(failed, BusError::SpaceFailed(_)), "{failed}");
+        // The disk would take it now.
+        disk.fail_write_after(1 << 20);
+        let refused = broker.connect("b").unwrap_err();
+        assert!(matches!(refused, BusError::SpaceFailed(_)), "{refused}");
+        let late = bus.publish(persistent(queue(), "late")).await.unwrap_err();
+        assert_ne!(late.name(), "NO-SPACE");
+        broker.shutdown().await;
+        for found in [disk.after_crash(), disk.after_power_loss(0)] {
+            let recovered = open(&found).await;
+            let bus = super::bus(&recovered, "a");
+            let seen = bus.browse(queue(), None, 10).await.unwrap();
+            let seen: Vec<_> = seen.iter().map(|it| it.body.as_ref()).collect();
+            assert_eq!(seen, [b"promised"]);
+            recovered.shutdown().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn e21_b52_a_full_disk_refuses_sends_goes_on_consuming_and_recovers_by_itself() {
     let disk = Disk::new();
     let broker = open(&disk).await;
     let bus = bus(&broker, "a");
@@ -169,7 +198,7 @@ impl Clock for TestClock {
 }
 
 #[tokio::test]
-async fn messages_expire_on_an_idle_bus_and_never_come_out_afterwards() {
+async fn b58_messages_expire_on_an_idle_bus_and_never_come_out_afterwards() {
     let clock = Arc::new(TestClock(AtomicI64::new(1_000_000)));
     let disk = Disk::new();
     let broker = open_at(&disk, Arc::<TestClock>::clone(&clock)).await;

@@ -155,7 +155,7 @@ async fn a_client_id_in_use_is_tried_again_once_it_was_ours() {
 }
 
 #[tokio::test]
-async fn deliveries_of_an_earlier_connection_are_stale() {
+async fn b23_deliveries_of_an_earlier_connection_are_stale() {
     let (listener, options) = listen().await;
     let bus = connect(options);
     let mut peer = Peer::accept(&listener).await;

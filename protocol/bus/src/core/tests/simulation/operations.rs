@@ -5,7 +5,7 @@ use pillarbox_messages::Destination;
 use super::{Asked, Delivered, Expected, Fate, Original, Simulation};
 use crate::{
     BusError, LaneHash, Lanes,
-    core::{Input, durable::OnLimit, message::NewMessage, queue::State, tests::message},
+    core::{Browsed, Input, durable::OnLimit, message::NewMessage, queue::State, tests::message},
     embedded::connection::{AckMode, Command, ConnectionId, Event, MessageId, Token, Wait},
 };
 
@@ -297,6 +297,42 @@ impl Simulation {
         }
     }
 
+    /// Looks at a queue, which changes nothing.
+    pub(super) fn browse(&mut self) {
+        let Some(connection) = self.connection() else {
+            return;
+        };
+        let places = ["work", "other", "aside", "~error"];
+        let place = self.pick(&places).unwrap();
+        let all = self.below(2) == 0;
+        let (subscription, token) = (self.fresh(), self.fresh());
+        let before = self.pending.len();
+        let command = Command::Browse {
+            subscription,
+            destination: Destination::queue(place),
+            selector: None,
+            limit: 5,
+            all,
+            token,
+        };
+        self.command(connection, command);
+        assert_eq!(self.pending.len(), before, "looking has changed something");
+    }
+
+    /// What is seen is there, and known to be for good.
+    pub(super) fn browsed(&self, messages: &[Browsed]) {
+        for seen in messages {
+            let marker = std::str::from_utf8(&seen.message.body())
+                .unwrap()
+                .parse()
+                .unwrap();
+            assert!(
+                !self.repetitions.contains(&marker),
+                "{marker} was a repetition"
+            );
+        }
+    }
+
     /// Takes something out of somebody's hands.
     pub(super) fn hand(&mut self) -> Option<Delivered> {
         let free: Vec<_> = (0..self.hands.len())
@@ -354,10 +390,10 @@ impl Simulation {
         else {
             return;
         };
-        let token = self.fresh();
+        let (reject, token) = (self.below(6) == 0, self.fresh());
         let command = Command::Nack {
             delivery,
-            reject: false,
+            reject,
             transaction: None,
             token,
         };
@@ -551,7 +587,8 @@ impl Simulation {
 
     /// Whatever comes after a change waits until everything that was there before it is gone.
     pub(super) fn check_change(&self, delivered: MessageId) {
-        let Some((_, before)) = self.change.as_ref().filter(|it| !it.1.contains(&delivered)) else {
+        // What had been moved aside before and was sent back is one of those before.
+        let Some((_, before)) = self.change.as_ref().filter(|it| delivered >= it.0) else {
             return;
         };
         let id = self.core.directory.queue("work").unwrap();

@@ -200,6 +200,40 @@ async fn lanes_are_addressed_from_outside() {
 }
 
 #[tokio::test]
+async fn b24_how_often_a_message_came_and_failed_is_told_over_a_restart_too() {
+    let site = Site::with_queues(Vec::new()).await;
+    let mut sender = site.connect("").await;
+    sender
+        .ask(send("/queue/q", "x").with("persistent", "true"))
+        .await;
+    let told = |frame: &Frame| {
+        ["redelivered", "q-delivery-count", "q-backout-count"]
+            .map(|name| frame.header(name).map(str::to_owned))
+    };
+    let of = |values: [Option<&str>; 3]| values.map(|it| it.map(str::to_owned));
+    let mut first = site.connect("").await;
+    first
+        .ask(subscribe("s", "/queue/q", "client-individual"))
+        .await;
+    let got = message(&mut first).await;
+    assert_eq!(told(&got), of([None, Some("1"), Some("0")]));
+    drop(first);
+    let mut second = site.connect("").await;
+    second
+        .ask(subscribe("s", "/queue/q", "client-individual"))
+        .await;
+    let got = message(&mut second).await;
+    assert_eq!(told(&got), of([Some("true"), Some("2"), Some("1")]));
+    let site = site.restart().await;
+    let mut third = site.connect("").await;
+    third
+        .ask(subscribe("s", "/queue/q", "client-individual"))
+        .await;
+    let got = message(&mut third).await;
+    assert_eq!(told(&got), of([Some("true"), Some("3"), Some("1")]));
+}
+
+#[tokio::test]
 async fn b20_what_is_refused_comes_again_and_is_moved_aside_at_the_limit() {
     let mut attributes = QueueAttributes {
         backout_limit: Some(2),

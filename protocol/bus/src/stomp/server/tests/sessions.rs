@@ -295,7 +295,7 @@ async fn durable_subscriptions_collect_and_can_be_deleted() {
 }
 
 #[tokio::test]
-async fn nothing_comes_after_the_receipt_of_unsubscribe() {
+async fn b37_nothing_comes_after_the_receipt_of_unsubscribe() {
     let site = Site::start(StompLimits::default()).await;
     let mut peer = site.connect("").await;
     peer.ask(subscribe("1", "/topic/t", "auto")).await;
