@@ -196,10 +196,34 @@ impl<S: Storage> Log<S> {
     ///
     /// After an error nothing more is taken.
     pub(crate) fn append(&mut self, units: &[Unit]) -> Result<(), LogError> {
+        self.write(units)?;
+        self.settle(units)
+    }
+
+    /// Writes units, so that they survive the end of the process, but not yet that of the machine. Then comes
+    /// [`Log::settle`].
+    ///
+    /// After an error nothing more is taken.
+    pub(crate) fn write(&mut self, units: &[Unit]) -> Result<(), LogError> {
+        self.unless_failed(|log| log.try_write(units))
+    }
+
+    /// Sees to it that those of the units just written that somebody waits for are on the disk, together with all
+    /// before them.
+    ///
+    /// After an error nothing more is taken.
+    pub(crate) fn settle(&mut self, units: &[Unit]) -> Result<(), LogError> {
+        self.unless_failed(|log| log.try_settle(units))
+    }
+
+    fn unless_failed(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<(), LogError>,
+    ) -> Result<(), LogError> {
         if self.failed {
             return Err(LogError::Failed);
         }
-        let done = self.try_append(units);
+        let done = work(self);
         self.failed = done.is_err();
         done
     }
@@ -277,11 +301,14 @@ impl<S: Storage> Log<S> {
         }
     }
 
-    fn try_append(&mut self, units: &[Unit]) -> Result<(), LogError> {
+    fn try_write(&mut self, units: &[Unit]) -> Result<(), LogError> {
         for unit in units {
             self.stage(unit)?;
         }
-        self.flush()?;
+        self.flush()
+    }
+
+    fn try_settle(&mut self, units: &[Unit]) -> Result<(), LogError> {
         if units.iter().any(|unit| unit.sync) {
             self.sync()?;
         }

@@ -13,6 +13,28 @@ use crate::{
 /// How many events may wait for a connection that does not take them.
 const MAX_WAITING: usize = 200_000;
 
+/// How far the log is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Progress {
+    /// Everything up to this unit is written: it survives the end of the process.
+    pub(super) seen: u64,
+    /// Everything up to this unit that somebody waits for is on the disk.
+    pub(super) written: u64,
+}
+
+impl Progress {
+    /// Whether an event can be told. A message can be handed out when it is written: should the machine lose power
+    /// before it is on the disk, its sender has been promised nothing, and whatever its receiver made of it in the
+    /// queues is gone with it. Everything else is a promise.
+    const fn allows(self, posted: &Posted) -> bool {
+        let reached = match posted.event {
+            Event::Deliver { .. } => self.seen,
+            _ => self.written,
+        };
+        posted.after <= reached
+    }
+}
+
 /// Events on their way to one connection: first here, in order, until their unit is written; then in the
 /// connection's bounded channel.
 #[derive(Debug)]
@@ -83,14 +105,19 @@ impl Outbox {
     }
 
     /// Hands over what may be told, as far as there is room.
-    pub(super) fn hand(&mut self, connection: ConnectionId, written: u64, now: i64) -> Handed {
+    pub(super) fn hand(
+        &mut self,
+        connection: ConnectionId,
+        progress: Progress,
+        now: i64,
+    ) -> Handed {
         let mut inputs = Vec::new();
         let was_full = self.full;
         while !self.full
             && self
                 .waiting
                 .front()
-                .is_some_and(|first| first.after <= written)
+                .is_some_and(|first| progress.allows(first))
         {
             let Ok(permit) = self.channel.try_reserve() else {
                 self.full = true;

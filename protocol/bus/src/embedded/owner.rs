@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Registry, Stats,
     connection::{Command, ConnectionId, Event, Notice},
-    outbox::{Handed, Outbox},
+    outbox::{Handed, Outbox, Progress},
     writer::{Job, Report, Writer, cost},
 };
 use crate::{
@@ -76,8 +76,9 @@ pub(super) struct Owner {
     wakes: FuturesUnordered<BoxFuture<'static, Wake>>,
     pending: Vec<crate::core::unit::Unit>,
     pending_bytes: u64,
-    /// Everything up to this unit is written.
-    written: u64,
+    progress: Progress,
+    /// Connections that are to get messages as soon as the unit with this number is written.
+    watching: VecDeque<(u64, ConnectionId)>,
     room: bool,
     /// When to look for room again.
     room_try: Instant,
@@ -107,7 +108,11 @@ impl Owner {
             wakes: FuturesUnordered::new(),
             pending: Vec::new(),
             pending_bytes: 0,
-            written: 1,
+            progress: Progress {
+                seen: 1,
+                written: 1,
+            },
+            watching: VecDeque::new(),
             room: true,
             room_try: Instant::now(),
             failed: false,
@@ -237,13 +242,17 @@ impl Owner {
 
     fn reported(&mut self, report: Report) {
         match report {
+            Report::Seen { unit } => {
+                self.seen(unit);
+            }
             Report::Written {
                 unit,
                 room,
                 stats,
                 stale,
             } => {
-                self.written = self.written.max(unit);
+                self.progress.written = self.progress.written.max(unit);
+                self.seen(unit);
                 self.log = stats;
                 self.touched.extend(self.outboxes.keys());
                 if room != self.room {
@@ -258,14 +267,27 @@ impl Owner {
         }
     }
 
+    /// Everything up to this unit is written.
+    fn seen(&mut self, unit: u64) {
+        self.progress.seen = self.progress.seen.max(unit);
+        let seen = self.progress.seen;
+        while let Some((unit, connection)) = self.watching.front().copied()
+            && unit <= seen
+        {
+            self.watching.pop_front();
+            self.touched.insert(connection);
+        }
+    }
+
     /// The log is lost: nobody is told anything that is not on the disk, and everybody is told that.
     fn fail(&mut self, reason: String) {
         tracing::error!(reason, "the queue space has failed; it needs a restart");
         self.failed = true;
         self.pending.clear();
+        self.watching.clear();
         self.pending_bytes = 0;
         self.registry.refuse(BusError::SpaceFailed(reason.clone()));
-        let written = self.written;
+        let written = self.progress.written;
         for outbox in self.outboxes.values_mut() {
             outbox.forget_after(written);
         }
@@ -316,6 +338,13 @@ impl Owner {
                 posted.after = 0;
             }
             let connection = posted.connection;
+            let watch = (posted.after, connection);
+            if matches!(posted.event, Event::Deliver { .. })
+                && posted.after > self.progress.seen
+                && self.watching.back() != Some(&watch)
+            {
+                self.watching.push_back(watch);
+            }
             if let Some(outbox) = self.outboxes.get_mut(&connection) {
                 outbox.push(posted);
                 self.touched.insert(connection);
@@ -333,7 +362,7 @@ impl Owner {
     fn tell_people(&mut self) {
         self.untold.truncate(MAX_UNTOLD);
         while let Some((unit, _)) = self.untold.front()
-            && *unit <= self.written
+            && *unit <= self.progress.written
             && self.notices.receiver_count() > 0
         {
             if let Some((_, notice)) = self.untold.pop_front() {
@@ -363,7 +392,8 @@ impl Owner {
         }
         let units = std::mem::take(&mut self.pending);
         let bytes = std::mem::take(&mut self.pending_bytes);
-        self.writer.write(units, bytes);
+        let watched = !self.watching.is_empty();
+        self.writer.write(units, bytes, watched);
     }
 
     /// Hands over what may be told; returns what the state machine must know of it.
@@ -375,7 +405,7 @@ impl Owner {
         let Handed {
             inputs,
             wait_for_room,
-        } = outbox.hand(connection, self.written, now);
+        } = outbox.hand(connection, self.progress, now);
         if wait_for_room {
             let room = outbox.room();
             self.wakes

@@ -41,6 +41,8 @@ pub(super) enum Job {
 /// What the writer has done.
 #[derive(Debug)]
 pub(super) enum Report {
+    /// Everything up to this unit is written, but what somebody waits for is not on the disk yet.
+    Seen { unit: u64 },
     /// Everything up to this unit is written; what somebody waits for is on the disk.
     Written {
         unit: u64,
@@ -58,6 +60,8 @@ struct Waiting {
     units: Vec<Unit>,
     /// What they take in memory (about).
     bytes: u64,
+    /// Whether somebody wants to know when they are written, before they are on the disk.
+    watched: bool,
 }
 
 type SharedWaiting = Arc<Mutex<Waiting>>;
@@ -112,9 +116,11 @@ impl Writer {
         Ok((writer, core, started))
     }
 
-    /// Hands over units, which take so many bytes in memory (about).
-    pub(super) fn write(&self, units: Vec<Unit>, bytes: u64) {
+    /// Hands over units, which take so many bytes in memory (about); `watched`: somebody wants to know when they are
+    /// written, before they are on the disk.
+    pub(super) fn write(&self, units: Vec<Unit>, bytes: u64, watched: bool) {
         let mut waiting = lock(&self.waiting);
+        waiting.watched |= watched;
         waiting.units.extend(units);
         waiting.bytes = waiting.bytes.saturating_add(bytes);
         drop(waiting);
@@ -174,19 +180,26 @@ fn run<S: Storage>(
     reports: &mpsc::Sender<Report>,
 ) {
     while let Some(job) = jobs.blocking_recv() {
-        let Waiting { units, .. } = std::mem::take(&mut *lock(waiting));
+        let Waiting { units, watched, .. } = std::mem::take(&mut *lock(waiting));
         match job {
             // An earlier job has covered them.
             Job::Write if units.is_empty() => continue,
             Job::Write => {}
             Job::MakeRoom => log.make_room(),
         }
-        if let Err(error) = log.append(&units) {
+        let unit = units.last().map_or(0, |unit| unit.number);
+        let done = log.write(&units).and_then(|()| {
+            if watched && units.iter().any(|unit| unit.sync) {
+                // Should nobody listen any more, the next report shows it.
+                let _ = reports.blocking_send(Report::Seen { unit });
+            }
+            log.settle(&units)
+        });
+        if let Err(error) = done {
             let _ = reports.blocking_send(Report::Failed(error.to_string()));
             return;
         }
         let stale = log.stale();
-        let unit = units.last().map_or(0, |unit| unit.number);
         let (room, stats) = (log.has_room(), log.stats());
         let report = Report::Written {
             unit,

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     io,
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{Arc, Condvar, Mutex, MutexGuard},
 };
 
 use super::storage::{LogFile, Storage};
@@ -16,6 +16,7 @@ const SECTOR: usize = 512;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Disk {
     state: Arc<Mutex<State>>,
+    released: Arc<Condvar>,
 }
 
 #[derive(Debug, Default)]
@@ -29,6 +30,8 @@ struct State {
     write_budget: Option<u64>,
     /// How many syncs may still be done before one fails.
     sync_budget: Option<u64>,
+    /// Syncs take until this is over.
+    held: bool,
     /// Making files fails for want of room.
     full: bool,
 }
@@ -78,6 +81,7 @@ impl Disk {
         };
         Self {
             state: Arc::new(Mutex::new(state)),
+            released: Arc::default(),
         }
     }
 
@@ -128,6 +132,7 @@ impl Disk {
         };
         Self {
             state: Arc::new(Mutex::new(state)),
+            released: Arc::default(),
         }
     }
 
@@ -137,6 +142,12 @@ impl Disk {
 
     pub(crate) fn fail_sync_after(&self, syncs: u64) {
         self.lock().sync_budget = Some(syncs);
+    }
+
+    /// Syncs don't come to their end, or do again.
+    pub(crate) fn hold_syncs(&self, held: bool) {
+        self.lock().held = held;
+        self.released.notify_all();
     }
 
     pub(crate) fn set_full(&self, full: bool) {
@@ -262,7 +273,9 @@ impl LogFile for DiskFile {
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        let mut state = self.disk.lock();
+        let released = &self.disk.released;
+        let state = released.wait_while(self.disk.lock(), |state| state.held);
+        let mut state = state.unwrap();
         match &mut state.sync_budget {
             Some(0) => return Err(io::Error::other("sync failed")),
             Some(budget) => *budget -= 1,

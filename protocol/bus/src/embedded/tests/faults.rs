@@ -73,6 +73,37 @@ async fn b48_what_was_promised_survives_a_loss_of_power() {
 }
 
 #[tokio::test]
+async fn a_message_is_handed_out_while_it_is_synced_and_its_sender_told_afterwards() {
+    let disk = Disk::new();
+    let broker = open(&disk).await;
+    let (sender, receiver) = (bus(&broker, "a"), bus(&broker, "b"));
+    let mut work = receiver.subscribe(request(queue())).await.unwrap();
+    disk.hold_syncs(true);
+    let mut sent = std::pin::pin!(sender.publish(persistent(queue(), "early")));
+    let early = tokio::select! {
+        _ = &mut sent => panic!("told before it is on the disk"),
+        early = next(&mut work) => early,
+    };
+    assert_eq!(text(&early), "early");
+    let mut answered = std::pin::pin!(early.ack());
+    let both = async { tokio::join!(&mut sent, &mut answered) };
+    let told = timeout(Duration::from_millis(50), both).await;
+    assert!(told.is_err(), "nothing is promised yet");
+    let lost = open(&disk.after_power_loss(0)).await;
+    assert_eq!(lost.stats().messages, 0);
+    let crashed = open(&disk.after_crash()).await;
+    assert_eq!(crashed.stats().messages, 1, "it is written");
+    disk.hold_syncs(false);
+    let (sent, answered) = timeout(PATIENCE, async { tokio::join!(sent, answered) })
+        .await
+        .unwrap();
+    sent.unwrap();
+    answered.unwrap();
+    let recovered = open(&disk.after_power_loss(0)).await;
+    assert_eq!(recovered.stats().messages, 0, "it is done");
+}
+
+#[tokio::test]
 async fn e21_a_failed_sync_is_told_to_whoever_waits_and_ends_everything() {
     let disk = Disk::new();
     let broker = open(&disk).await;
