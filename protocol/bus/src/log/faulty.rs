@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     io,
     path::PathBuf,
-    sync::{Arc, Condvar, Mutex, MutexGuard},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
 };
 
 use super::storage::{LogFile, Storage};
@@ -275,7 +275,7 @@ impl LogFile for DiskFile {
     fn sync(&mut self) -> io::Result<()> {
         let released = &self.disk.released;
         let state = released.wait_while(self.disk.lock(), |state| state.held);
-        let mut state = state.unwrap();
+        let mut state = state.unwrap_or_else(PoisonError::into_inner);
         match &mut state.sync_budget {
             Some(0) => return Err(io::Error::other("sync failed")),
             Some(budget) => *budget -= 1,
