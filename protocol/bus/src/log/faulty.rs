@@ -114,6 +114,7 @@ impl Disk {
         };
         Self {
             state: Arc::new(Mutex::new(state)),
+            released: Arc::default(),
         }
     }
 
