@@ -66,13 +66,20 @@ impl Core {
         let Some((id, consumer, first_of_group)) = queue.next_delivery() else {
             return false;
         };
-        consumer.in_flight += 1;
         let taker = Taker {
             connection: consumer.connection,
             subscription: consumer.subscription,
             ack: consumer.ack,
         };
         let once = consumer.once;
+        let size = queue
+            .messages
+            .get(&id)
+            .map_or(0, |held| held.message.size());
+        if let Some(consumer) = queue.consumer(taker.connection, taker.subscription) {
+            consumer.in_flight += 1;
+            consumer.bytes = consumer.bytes.saturating_add(size);
+        }
         let handed = self.hand(queue_id, id, taker, first_of_group);
         if once {
             self.end_wait(queue_id, taker);
@@ -335,8 +342,11 @@ impl Core {
         }
         self.in_flight = self.in_flight.saturating_sub(1);
         let queue = self.queues.get_mut(&flight.queue)?;
+        let held = queue.messages.get(&flight.message);
+        let size = held.map_or(0, |held| held.message.size());
         if let Some(consumer) = queue.consumer(connection, flight.subscription) {
             consumer.in_flight = consumer.in_flight.saturating_sub(1);
+            consumer.bytes = consumer.bytes.saturating_sub(size);
         }
         self.draft.dirty.insert(flight.queue);
         if let Some(session) = self.sessions.get_mut(&connection) {

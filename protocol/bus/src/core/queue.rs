@@ -69,7 +69,11 @@ pub(crate) struct Consumer {
     pub(crate) subscription: u64,
     pub(crate) ack: AckMode,
     pub(crate) prefetch: u32,
+    /// It takes no more while so many bytes are in its hands.
+    pub(crate) prefetch_bytes: u64,
     pub(crate) in_flight: u32,
+    /// The sizes of the messages in its hands.
+    pub(crate) bytes: u64,
     /// It takes one message only.
     pub(crate) once: bool,
     /// The number of the one lane that it wants.
@@ -111,7 +115,7 @@ impl Consumer {
 
     /// Whether it can take more.
     pub(crate) const fn is_eager(&self) -> bool {
-        self.in_flight < self.prefetch
+        self.in_flight < self.prefetch && self.bytes < self.prefetch_bytes
     }
 
     /// Whether it can take what is in no lane, or in one that belongs to whoever takes it.

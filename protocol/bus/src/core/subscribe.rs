@@ -15,12 +15,18 @@ use super::{
     unit::QueueId,
 };
 use crate::{
-    embedded::connection::{AckMode, ConnectionId, Token, temporary_prefix},
+    embedded::connection::{AckMode, ConnectionId, Token, USUAL_PREFETCH, temporary_prefix},
     error::BusError,
 };
 
 /// The longest name of a durable subscription, in bytes: it may have an id and the name of a destination in it.
 pub(super) const MAX_DURABLE_NAME: usize = 1024;
+
+/// What is usual for who acknowledges, where there are no lanes.
+const PREFETCH_ACK: u32 = 32;
+/// What is usual for who does not acknowledge: so many, and no more with so many bytes.
+const PREFETCH_AUTO: u32 = 1024;
+const PREFETCH_AUTO_BYTES: u64 = 1 << 20;
 
 /// What somebody wants to subscribe to.
 #[derive(Clone, Debug)]
@@ -41,12 +47,15 @@ impl Core {
             Ok(found) => found,
             Err(error) => return self.answer(connection, token, Err(error)),
         };
+        let (prefetch, prefetch_bytes) = self.prefetch(queue_id, &wish);
         let consumer = Consumer {
             connection,
             subscription: wish.subscription,
             ack: wish.ack,
-            prefetch: wish.prefetch.min(self.limits.prefetch),
+            prefetch: prefetch.min(self.limits.prefetch),
+            prefetch_bytes,
             in_flight: 0,
+            bytes: 0,
             once: false,
             part,
             wants: wish.selector.map(|it| Box::new(Wants::new(it))),
@@ -73,6 +82,18 @@ impl Core {
         }
         self.draft.dirty.insert(queue_id);
         self.answer(connection, token, Ok(()));
+    }
+
+    /// How many messages, and bytes, a consumer may have in its hands.
+    fn prefetch(&self, queue: QueueId, wish: &Wish) -> (u32, u64) {
+        let queue = self.queues.get(&queue);
+        match (wish.prefetch, wish.ack) {
+            (USUAL_PREFETCH, AckMode::Auto) => (PREFETCH_AUTO, PREFETCH_AUTO_BYTES),
+            // What it has not acknowledged keeps others of the lanes from going on elsewhere.
+            (USUAL_PREFETCH, _) if queue.is_some_and(Queue::has_lanes) => (1, u64::MAX),
+            (USUAL_PREFETCH, _) => (PREFETCH_ACK, u64::MAX),
+            (prefetch, _) => (prefetch, u64::MAX),
+        }
     }
 
     pub(super) fn unsubscribe(

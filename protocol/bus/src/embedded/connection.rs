@@ -24,6 +24,10 @@ use crate::{
 /// How many events wait in a connection's channel; more wait with the owner of the queues.
 pub(crate) const EVENT_CHANNEL: usize = 64;
 
+/// As many unacknowledged deliveries as are usual: one of a queue with lanes, 32 of others, and 1024 or 1 MiB for a
+/// consumer that does not acknowledge.
+pub const USUAL_PREFETCH: u32 = u32::MAX;
+
 /// Names a question, so that its answer can be told: 0 means that nobody asks.
 pub type Token = u64;
 
@@ -66,7 +70,7 @@ pub enum Command {
         durable: Option<String>,
         /// When a message counts as consumed.
         ack: AckMode,
-        /// How many deliveries may be unacknowledged; not 0.
+        /// How many deliveries may be unacknowledged; not 0, and [`USUAL_PREFETCH`] for what is usual.
         prefetch: u32,
         /// Which messages it wants, if not all; queues without lanes only.
         selector: Option<Selector>,

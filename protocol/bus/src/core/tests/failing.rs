@@ -9,7 +9,7 @@ use crate::{
         Input, Limits,
         message::{Cause, MessageId, NewMessage},
     },
-    embedded::connection::{Command, ConnectionId, DeliveryId, Event},
+    embedded::connection::{AckMode, Command, ConnectionId, DeliveryId, Event, Wait},
 };
 
 fn like(lanes: Lanes) -> QueueAttributes {
@@ -601,6 +601,17 @@ fn e37_what_is_in_hand_is_not_deleted_and_what_is_deleted_stays_so() {
     world.nack(a, delivery).unwrap();
     world.restart();
     assert_eq!(standing(&world, "work"), ["a1", "b2"], "it has come back");
+    // The same, if the process ends while it is in hand.
+    world.pass(1_000);
+    let a = world.open(1, "a");
+    world.subscribe(a, 1, queue(), 10).unwrap();
+    assert_eq!(world.bodies(), ["a1", "b2"]);
+    let ids = ["a1", "b2"].map(|body| id_of(&world, body));
+    assert_eq!(delete(&mut world, &ids), (0, 2), "both are in hand");
+    world.restart();
+    let a = world.open(1, "a");
+    world.subscribe(a, 1, queue(), 10).unwrap();
+    assert_eq!(world.bodies(), ["a1", "b2"]);
 }
 
 /// Who takes a message holds nobody up but those behind it: transactions wait for none of each other's.
@@ -635,7 +646,27 @@ fn e36_transactions_that_want_each_others_lanes_end() {
             world.delivered_to(c).is_empty(),
             "the other's lane is not to be had"
         );
+        // Nor for one who waits for it: that ends by its time.
+        let got = world.ask(c, |token| Command::Get {
+            subscription: 2,
+            destination: queue(),
+            selector: None,
+            wait: Wait::For(1_000),
+            ack: AckMode::Individual,
+            token,
+        });
+        got.unwrap();
     }
+    world.pass(999);
+    let ended = |world: &World| {
+        let told = world.told.iter();
+        let ended =
+            told.filter(|(_, event)| matches!(event, Event::NoMessage { in_use: true, .. }));
+        ended.count()
+    };
+    assert_eq!(ended(&world), 0);
+    world.pass(1);
+    assert_eq!(ended(&world), 2);
     assert_eq!(taken, ["a1", "b1"]);
     for c in consumers {
         world

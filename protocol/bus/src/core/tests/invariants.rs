@@ -203,6 +203,12 @@ fn check_consumers(core: &Core, queue_id: QueueId, queue: &Queue) {
         let known = &session.subscriptions[&consumer.subscription];
         assert!(consumer.in_flight <= consumer.prefetch || known.overdue.is_some());
         assert!(known.overdue.is_none() || consumer.prefetch == 0);
+        let own = session.flights_of(consumer.subscription).into_iter();
+        let sizes = own.map(|delivery| {
+            let id = session.flights[&delivery].message;
+            queue.messages.get(&id).unwrap().message.size()
+        });
+        assert_eq!(consumer.bytes, sizes.sum::<u64>());
         assert_eq!(
             session.subscriptions[&consumer.subscription].queue,
             queue_id
@@ -211,12 +217,12 @@ fn check_consumers(core: &Core, queue_id: QueueId, queue: &Queue) {
 }
 
 fn would_hand_out(queue: &Queue) -> bool {
-    let mut eager = queue.consumers.iter();
-    if !eager.any(|it| it.in_flight < it.prefetch) {
-        return false;
-    }
+    let mut eager = queue.consumers.iter().filter(|it| it.is_eager());
     if queue.lanes.is_none() && queue.choosy == 0 {
-        return queue.ready.first().is_some();
+        return eager.any(|it| it.part.is_none()) && queue.ready.first().is_some();
+    }
+    if eager.next().is_none() {
+        return false;
     }
     queue.clone().next_delivery().is_some()
 }

@@ -4,9 +4,9 @@ use pillarbox_messages::Destination;
 
 use super::{World, message, queue, work};
 use crate::{
-    LaneHash, Lanes, QueueAttributes,
-    core::message::NewMessage,
-    embedded::connection::{AckMode, Command, ConnectionId, DeliveryId, Event},
+    BusError, LaneHash, Lanes, QueueAttributes,
+    core::{Input, message::NewMessage},
+    embedded::connection::{AckMode, Command, ConnectionId, DeliveryId, Event, USUAL_PREFETCH},
 };
 
 fn like(lanes: Lanes) -> QueueAttributes {
@@ -468,9 +468,64 @@ fn e30_a_cumulative_acknowledgement_covers_several_lanes() {
     world.ack(c, got[1].1).unwrap();
     let next = world.delivered();
     assert_eq!(texts(&next), ["a2", "b2"]);
-    assert!(world.ack(c, got[1].1).is_err(), "it has been acknowledged");
+    // One that is acknowledged already acknowledges nothing more.
+    for (_, delivery, ..) in &got[..2] {
+        assert_eq!(world.ack(c, *delivery), Err(BusError::StaleAck));
+    }
+    assert_eq!(world.core.in_flight(), 3);
     world.ack(c, next[1].1).unwrap();
     assert_eq!(world.core.held_messages(), 0);
+}
+
+/// How many of these messages are in the hands of one who asks for nothing in particular.
+fn usual(world: &mut World, ack: AckMode, messages: usize, size: usize) -> usize {
+    let sender = world.open(1, "sender");
+    let c = world.open(11, "c");
+    let subscribed = world.ask(c, |token| Command::Subscribe {
+        ack_timeout: None,
+        selector: None,
+        subscription: 1,
+        destination: queue(),
+        durable: None,
+        ack,
+        prefetch: USUAL_PREFETCH,
+        token,
+    });
+    subscribed.unwrap();
+    for number in 0..messages {
+        let sent = NewMessage {
+            group: Some(format!("g{number}")),
+            persistent: Some(false),
+            ..message(queue(), &"x".repeat(size))
+        };
+        world.send(sender, sent).unwrap();
+    }
+    world.core.in_flight()
+}
+
+#[test]
+fn who_asks_for_no_number_has_what_is_usual_in_hand() {
+    for ack in [AckMode::Individual, AckMode::Client] {
+        assert_eq!(usual(&mut World::new(), ack, 40, 1), 32);
+        assert_eq!(usual(&mut keyed(), ack, 40, 1), 1, "of many lanes");
+        assert_eq!(usual(&mut hashed(4), ack, 40, 1), 1);
+    }
+    assert_eq!(usual(&mut World::new(), AckMode::Auto, 1100, 1), 1024);
+    assert_eq!(usual(&mut keyed(), AckMode::Auto, 1100, 1), 1024);
+    // Ten of 100 kB are less than 1 MiB, with eleven it is full.
+    assert_eq!(usual(&mut World::new(), AckMode::Auto, 20, 100_000), 11);
+    let mut world = World::new();
+    assert_eq!(
+        usual(&mut world, AckMode::Auto, 2, 2 << 20),
+        1,
+        "one in any case"
+    );
+    let delivery = world.delivered()[0].1;
+    world.step(Input::Handed {
+        connection: ConnectionId(11),
+        delivery,
+    });
+    assert_eq!(world.delivered().len(), 1, "and then the next");
 }
 
 /// Lanes that are empty cost nothing.

@@ -242,7 +242,7 @@ fn a_transaction_open_for_too_long_is_undone_and_its_owner_told() {
 }
 
 #[test]
-fn a_connection_lost_with_an_open_transaction_redelivers_once() {
+fn b34_a_connection_lost_with_an_open_transaction_redelivers_once() {
     let mut world = World::new();
     let (a, b) = (world.open(1, "a"), world.open(2, "b"));
     world.subscribe(a, 1, queue(), 10).unwrap();

@@ -8,14 +8,10 @@ use super::{
 };
 use crate::{
     core::check_ack_timeout,
-    embedded::connection::{AckMode, Selector, Wait},
+    embedded::connection::{AckMode, Selector, USUAL_PREFETCH, Wait},
     stomp::{destination, frame::Frame},
 };
 
-/// Deliveries without acknowledgement, if the client names no number and acknowledges.
-const PREFETCH_ACK: u32 = 32;
-/// The same, if it does not acknowledge.
-const PREFETCH_AUTO: u32 = 1024;
 /// Headers that name a durable subscription. The misspelt one is ActiveMQ's own.
 const DURABLE: [&str; 3] = [
     "activemq.subscriptionName",
@@ -94,7 +90,7 @@ impl Subscribe {
             destination,
             durable,
             ack,
-            prefetch: prefetch(frame, ack)?,
+            prefetch: prefetch(frame)?,
             selector: selector(frame)?,
             ack_timeout: ack_timeout(frame, ack, kind)?,
             kind,
@@ -110,20 +106,16 @@ pub(super) fn durable_name(frame: &Frame) -> Option<&str> {
         .filter(|name| !name.is_empty())
 }
 
-fn prefetch(frame: &Frame, ack: AckMode) -> Result<u32, Refusal> {
+fn prefetch(frame: &Frame) -> Result<u32, Refusal> {
     const NAME: &str = "activemq.prefetchSize";
     let Some(text) = frame.header(NAME) else {
-        return Ok(if ack == AckMode::Auto {
-            PREFETCH_AUTO
-        } else {
-            PREFETCH_ACK
-        });
+        return Ok(USUAL_PREFETCH);
     };
     let prefetch: u32 = number(NAME, text)?;
     if prefetch == 0 {
         return Err(Refusal::invalid("activemq.prefetchSize must be at least 1"));
     }
-    Ok(prefetch)
+    Ok(prefetch.min(USUAL_PREFETCH - 1))
 }
 
 fn selector(frame: &Frame) -> Result<Option<Selector>, Refusal> {
@@ -201,7 +193,7 @@ mod tests {
     fn defaults() {
         let subscribe = read(&subscribe()).unwrap();
         assert_eq!(subscribe.ack, AckMode::Auto);
-        assert_eq!(subscribe.prefetch, PREFETCH_AUTO);
+        assert_eq!(subscribe.prefetch, USUAL_PREFETCH);
         assert_eq!(subscribe.durable, None);
     }
 

@@ -265,3 +265,100 @@ async fn b20_what_is_refused_comes_again_and_is_moved_aside_at_the_limit() {
     }
     assert!(moved.header("q-failed-at").is_some());
 }
+
+/// Four listeners, one for each lane. What the bus puts into a lane by its message group, and what a router outside sends
+/// there by Java's `Math.floorMod(key.hashCode(), 4)`, comes to the same listener, and in order.
+#[tokio::test]
+async fn a_router_outside_and_the_bus_agree_message_by_message() {
+    const ORDERS: &str = "/queue/OMS.ORDER.EVENTS";
+    // With their hash codes, as Java has computed them.
+    const KEYS: [(&str, i32); 8] = [
+        ("a", 97),
+        ("hello", 99_162_322),
+        ("polygenelubricants", i32::MIN),
+        ("ORDER-1", -489_127_598),
+        ("4711", 1_603_555),
+        ("order-20", 1_234_255_133),
+        ("\u{1F600}", 1_772_899),
+        ("a\u{1F600}z", 57_849_718),
+    ];
+    let hash = LaneHash::JavaString;
+    let attributes = QueueAttributes {
+        lanes: Lanes::Hashed { count: 4, hash },
+        ..QueueAttributes::default()
+    };
+    let site = Site::with_queues(vec![queue("OMS.ORDER.EVENTS", attributes)]).await;
+    let mut listeners = Vec::new();
+    for lane in 0..4 {
+        let mut listener = site.connect("").await;
+        let from = format!("{ORDERS}.{lane}");
+        listener
+            .ask(subscribe("s", &from, "client-individual"))
+            .await;
+        listeners.push(listener);
+    }
+    let (mut router, mut sender) = (site.connect("").await, site.connect("").await);
+    let mut expected: [Vec<String>; 4] = Default::default();
+    for round in 0..3 {
+        for (key, code) in KEYS {
+            let lane = usize::try_from(code.rem_euclid(4)).unwrap();
+            let (ours, theirs) = (
+                format!("{key} {round} ours"),
+                format!("{key} {round} theirs"),
+            );
+            sender
+                .ask(send(ORDERS, &ours).with("JMSXGroupID", key))
+                .await;
+            router.ask(send(&format!("{ORDERS}.{lane}"), &theirs)).await;
+            expected[lane].extend([ours, theirs]);
+        }
+    }
+    for (listener, expected) in listeners.iter_mut().zip(expected) {
+        assert!(!expected.is_empty());
+        for text in expected {
+            let came = message(listener).await;
+            assert_eq!(body(&came), text);
+            listener.ask(ack(&came)).await;
+        }
+        quiet(listener).await;
+    }
+    assert_eq!(site.broker.stats().messages, 0);
+}
+
+/// One of a queue with lanes, if the client asks for no number: others go to who else is there.
+#[tokio::test]
+async fn who_acknowledges_has_one_message_of_a_queue_with_lanes_at_a_time() {
+    let attributes = QueueAttributes {
+        lanes: Lanes::Key,
+        ..QueueAttributes::default()
+    };
+    let site = Site::with_queues(vec![queue("keyed", attributes)]).await;
+    let (mut one, mut other) = (site.connect("").await, site.connect("").await);
+    let keyed = || subscribe("s", "/queue/keyed", "client");
+    one.ask(keyed()).await;
+    for key in ["a", "b", "c"] {
+        let sent = send("/queue/keyed", key).with("JMSXGroupID", key);
+        other.ask(sent).await;
+    }
+    assert_eq!(body(&message(&mut one).await), "a");
+    quiet(&mut one).await;
+    other.ask(keyed().with("activemq.prefetchSize", "5")).await;
+    for key in ["b", "c"] {
+        assert_eq!(body(&message(&mut other).await), key);
+    }
+    // Elsewhere it has 32.
+    one.ask(subscribe("q", "/queue/q", "client-individual"))
+        .await;
+    for number in 0..33 {
+        other.ask(send("/queue/q", &number.to_string())).await;
+    }
+    let mut came = Vec::new();
+    for number in 0..32 {
+        let next = message(&mut one).await;
+        assert_eq!(body(&next), number.to_string());
+        came.push(next);
+    }
+    quiet(&mut one).await;
+    one.ask(ack(&came[0])).await;
+    assert_eq!(body(&message(&mut one).await), "32");
+}

@@ -19,10 +19,10 @@ pub(super) fn subscribe(id: &str, destination: &str, ack: &str) -> Frame {
         .with("ack", ack)
 }
 
-pub(super) fn send(destination: &str, body: &'static str) -> Frame {
+pub(super) fn send(destination: &str, body: &str) -> Frame {
     let frame = Frame::new(StompCommand::Send).with("destination", destination);
     Frame {
-        body: body.into(),
+        body: body.to_owned().into(),
         ..frame
     }
 }
