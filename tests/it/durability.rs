@@ -2,6 +2,7 @@
 
 mod bus;
 mod changes;
+mod orders;
 mod parts;
 mod syncs;
 

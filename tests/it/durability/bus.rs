@@ -1,6 +1,7 @@
 //! kill -9 of a bus that producers and consumers use: what it has confirmed is so, and nothing is half done.
 
 mod consumer;
+mod lanes;
 mod ledger;
 mod log_end;
 mod producer;
