@@ -11,6 +11,7 @@ pub(crate) mod backout;
 mod consume;
 mod correlations;
 pub(crate) mod dedup;
+mod destroy;
 mod directory;
 mod draft;
 pub(crate) mod durable;
@@ -500,6 +501,14 @@ impl Core {
                 token,
             } => {
                 let done = self.alter(&queue, lanes, drain);
+                self.answer(connection, token, done);
+            }
+            Command::Destroy {
+                queue,
+                force,
+                token,
+            } => {
+                let done = self.destroy(&queue, force);
                 self.answer(connection, token, done);
             }
             Command::Disconnect { token } => self.disconnect(connection, token),

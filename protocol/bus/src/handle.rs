@@ -226,6 +226,21 @@ impl Bus {
         }
     }
 
+    /// Ends a queue; with `force` also one that has messages or consumers: its subscriptions end, acknowledgements of what
+    /// was in hand do nothing, and transactions with one of those, or with a message for it, fail as a whole. The next
+    /// start makes it again if it is to be there. Only the embedded bus, within its process, does this.
+    ///
+    /// # Errors
+    /// [`BusError::QueueNotEmpty`] without `force`; what else the bus has against it.
+    pub async fn destroy_queue(&self, queue: Destination, force: bool) -> Result<(), BusError> {
+        match &self.backend {
+            Backend::Embedded(client) => client.destroy_queue(queue, force).await,
+            Backend::Stomp(_) => Err(BusError::invalid(
+                "over STOMP no queue is destroyed; do it in the process that has the bus",
+            )),
+        }
+    }
+
     /// Starts to gather sends and acknowledgements that are to happen together or not at all.
     pub fn transaction(&self) -> Transaction {
         Transaction::new(self.clone())

@@ -217,6 +217,9 @@ impl Core {
         connection: ConnectionId,
         delivery: DeliveryId,
     ) -> Result<Vec<DeliveryId>, BusError> {
+        if let Some(orphans) = self.covered_orphans(connection, delivery) {
+            return orphans;
+        }
         let session = self.sessions.get(&connection).ok_or(BusError::Closed)?;
         let flight = session.flights.get(&delivery).ok_or(BusError::StaleAck)?;
         if flight.transaction.is_some() {
@@ -331,12 +334,14 @@ impl Core {
     }
 
     /// Takes a message out of a consumer's hands, whose credit grows.
-    fn land(&mut self, connection: ConnectionId, delivery: DeliveryId) -> Option<Flight> {
-        let flight = self
-            .sessions
-            .get_mut(&connection)?
-            .flights
-            .remove(&delivery)?;
+    pub(super) fn land(
+        &mut self,
+        connection: ConnectionId,
+        delivery: DeliveryId,
+    ) -> Option<Flight> {
+        let session = self.sessions.get_mut(&connection)?;
+        session.orphans.remove(&delivery);
+        let flight = session.flights.remove(&delivery)?;
         if let Some(at) = flight.deadline {
             self.ack_deadlines.remove(&(at, connection, delivery));
         }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{
     Core,
     consume::{Back, Flight},
+    destroy::Orphan,
     message::{Cause, DeliveryId},
     transaction::Transaction,
     unit::QueueId,
@@ -23,6 +24,8 @@ pub(super) struct Session {
     pub(super) subscriptions: BTreeMap<u64, SessionSubscription>,
     /// What it has not acknowledged, oldest first.
     pub(super) flights: BTreeMap<DeliveryId, Flight>,
+    /// Those of them whose queue has been destroyed.
+    pub(super) orphans: BTreeMap<DeliveryId, Orphan>,
     pub(super) transactions: BTreeMap<u64, Transaction>,
 }
 

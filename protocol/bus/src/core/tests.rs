@@ -4,6 +4,7 @@
 mod administering;
 mod bank;
 mod consuming;
+mod destroying;
 mod draining;
 mod durable;
 mod failing;

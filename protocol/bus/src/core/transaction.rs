@@ -5,6 +5,7 @@ use pillarbox_messages::{Destination, DestinationKind};
 use super::{
     Core,
     consume::{Back, Flight},
+    destroy::gone,
     message::{Cause, DeliveryId, NewMessage},
     unit::QueueId,
 };
@@ -223,13 +224,13 @@ impl Core {
         connection: ConnectionId,
         transaction: &Transaction,
     ) -> Result<(), BusError> {
-        let flights = self
-            .sessions
-            .get(&connection)
-            .map(|session| &session.flights);
-        let flights = flights.ok_or(BusError::Closed)?;
+        let session = self.sessions.get(&connection).ok_or(BusError::Closed)?;
+        let flights = &session.flights;
         let nacks = transaction.nacks.iter().map(|(delivery, _)| delivery);
         for delivery in transaction.acks.iter().chain(nacks) {
+            if let Some(orphan) = session.orphans.get(delivery) {
+                return Err(gone(&orphan.queue));
+            }
             if !flights.contains_key(delivery) {
                 return Err(BusError::StaleAck);
             }
@@ -304,6 +305,9 @@ impl Core {
         for delivery in deliveries {
             if let Some(flight) = session.flights.get_mut(delivery) {
                 flight.transaction = Some(number);
+            }
+            if let Some(orphan) = session.orphans.get_mut(delivery) {
+                orphan.transaction = Some(number);
             }
         }
     }

@@ -295,6 +295,19 @@ impl Client {
         .await
     }
 
+    pub(crate) async fn destroy_queue(
+        &self,
+        queue: Destination,
+        force: bool,
+    ) -> Result<(), BusError> {
+        self.ask(|token| Command::Destroy {
+            queue,
+            force,
+            token,
+        })
+        .await
+    }
+
     pub(crate) async fn ack(&self, handle: AckHandle) -> Result<(), BusError> {
         let AckId::Embedded(delivery) = handle.id else {
             return Err(BusError::StaleAck);

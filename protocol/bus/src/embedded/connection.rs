@@ -193,6 +193,17 @@ pub enum Command {
         /// Whom to answer.
         token: Token,
     },
+    /// Ends a queue. If messages or consumers are in the way: refused, or all of it goes with them: subscriptions are closed,
+    /// acknowledgements of what was in hand do nothing, and transactions with one of those, or with a message for the
+    /// queue, fail as a whole.
+    Destroy {
+        /// The queue.
+        queue: Destination,
+        /// Whether messages and consumers may be lost.
+        force: bool,
+        /// Whom to answer.
+        token: Token,
+    },
     /// Opens a transaction.
     Begin {
         /// The connection's own number for it, not open.

@@ -95,6 +95,7 @@ pub(crate) fn check(core: &Core) {
     assert_eq!(flights, in_flight);
     check_subscribers(core);
     check_subscriptions(core);
+    check_orphans(core);
     check_remembered(core);
     check_deadlines(core);
 }
@@ -193,6 +194,17 @@ fn check_subscriptions(core: &Core) {
         .map(|queue| queue.consumers.len())
         .sum();
     assert_eq!(subscriptions, consumers);
+}
+
+/// What is left of queues that have gone is in nobody's way.
+fn check_orphans(core: &Core) {
+    for session in core.sessions.values() {
+        for (delivery, orphan) in &session.orphans {
+            assert!(!session.flights.contains_key(delivery));
+            let open = |number| session.transactions.contains_key(&number);
+            assert!(orphan.transaction.is_none_or(open), "kept for nothing");
+        }
+    }
 }
 
 fn check_consumers(core: &Core, queue_id: QueueId, queue: &Queue) {

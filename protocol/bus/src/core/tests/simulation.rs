@@ -269,7 +269,7 @@ impl Simulation {
     }
 
     fn operation(&mut self) {
-        match self.below(109) {
+        match self.below(111) {
             0..=7 => self.connect(),
             8..=17 => self.subscribe(),
             18..=20 => self.get(),
@@ -292,6 +292,7 @@ impl Simulation {
             104..=105 => self.browse(),
             106..=107 => self.fill(),
             108 => self.stop(),
+            109..=110 => self.destroy(),
             _ => self.crash(),
         }
     }
@@ -314,6 +315,7 @@ impl Simulation {
             }
         }
         self.unreleased.extend(events);
+        self.note_left();
         for connection in closed {
             self.forget(connection);
         }
@@ -579,6 +581,7 @@ impl Simulation {
         let wish = (self.below(3) == 0).then(|| self.lanes());
         let (log, core) = open(&self.disk, self.now, wish, &self.rules);
         (self.log, self.core) = (log, core);
+        self.change = None;
         self.note_change();
         (self.pending, self.unreleased, self.written) = (Vec::new(), Vec::new(), 1);
         self.asked.clear();
@@ -663,6 +666,7 @@ fn open(
     let destinations = [
         Destination::queue("work"),
         Destination::queue("other"),
+        Destination::queue("extra"),
         Destination::topic("news"),
     ];
     let durable = [("d".to_owned(), "n".to_owned(), Destination::topic("news"))];

@@ -79,6 +79,12 @@ impl Shared {
         }
     }
 
+    /// The bus has ended a subscription, or somebody's waiting for one message.
+    fn ended(&self, subscription: u64, reason: BusError) {
+        self.lock().subscriptions.remove(&subscription);
+        self.pulled(subscription, Err(reason));
+    }
+
     fn arrived(&self, subscription: u64, arrival: Arrival) {
         if self.lock().pulls.contains_key(&subscription) {
             return self.pulled(subscription, Ok(arrival));
@@ -162,7 +168,7 @@ pub(super) async fn take_events(
                 reason,
             } => {
                 tracing::warn!(from = client_id, %reason, "the bus has closed a subscription");
-                shared.lock().subscriptions.remove(&subscription);
+                shared.ended(subscription, reason);
             }
             Event::Closed { reason } => end = reason,
         }

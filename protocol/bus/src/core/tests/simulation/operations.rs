@@ -41,10 +41,11 @@ impl Simulation {
             return;
         }
         let subscription = self.fresh();
-        let (place, destination) = match self.below(3) {
+        let (place, destination) = match self.below(4) {
             _ if durable => ("d", Destination::topic("news")),
             0 => ("work", self.work()),
             1 => ("other", Destination::queue("other")),
+            2 => ("extra", Destination::queue("extra")),
             _ => ("plain", Destination::topic("news")),
         };
         if place != "plain" {
@@ -114,10 +115,12 @@ impl Simulation {
     /// A new message, and the places that must keep it.
     pub(super) fn new_message(&mut self, together: u64) -> (NewMessage, Vec<(&'static str, u64)>) {
         let marker = self.fresh();
-        let (destination, place) = match self.below(4) {
+        let (destination, place) = match self.below(5) {
             0 => (self.work(), "work"),
             1 => (Destination::queue("other"), "other"),
             2 => (Destination::topic("news"), "d"),
+            // What is in it may be lost.
+            3 => (Destination::queue("extra"), ""),
             _ => (Destination::topic("nowhere"), ""),
         };
         let persistent = self.below(4) > 0;
@@ -573,6 +576,22 @@ impl Simulation {
         self.note_change();
     }
 
+    /// Ends the queue `extra`, whoever uses it; the next start makes it again.
+    pub(super) fn destroy(&mut self) {
+        let Some(connection) = self.connection() else {
+            return;
+        };
+        let force = self.below(3) > 0;
+        let command = Command::Destroy {
+            queue: Destination::queue("extra"),
+            force,
+            token: 0,
+        };
+        self.command(connection, command);
+        let left = self.core.directory.queue("extra");
+        assert!(left.is_none() || !force, "it is still there");
+    }
+
     /// Takes note of a change of lanes that has begun, and of what was there then.
     pub(super) fn note_change(&mut self) {
         let id = self.core.directory.queue("work").unwrap();
@@ -585,9 +604,17 @@ impl Simulation {
         self.change = border.map(|border| (border, there.filter(|id| *id < border).collect()));
     }
 
+    /// What has left the queue is waited for no more, though it may come back from where it was moved to.
+    pub(super) fn note_left(&mut self) {
+        if let Some((_, before)) = &mut self.change {
+            let id = self.core.directory.queue("work").unwrap();
+            let queue = &self.core.queues[&id];
+            before.retain(|id| queue.messages.get(id).is_some());
+        }
+    }
+
     /// Whatever comes after a change waits until everything that was there before it is gone.
     pub(super) fn check_change(&self, delivered: MessageId) {
-        // What had been moved aside before and was sent back is one of those before.
         let Some((_, before)) = self.change.as_ref().filter(|it| delivered >= it.0) else {
             return;
         };
