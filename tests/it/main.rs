@@ -38,6 +38,8 @@ mod stopped_pillar;
 #[cfg(test)]
 mod support;
 #[cfg(test)]
+mod three_kinds;
+#[cfg(test)]
 mod tracing;
 #[cfg(test)]
 mod upkeep;

@@ -83,6 +83,19 @@ impl Site {
         site
     }
 
+    /// With this line in the table of the collection.
+    pub(crate) fn with_collection(pillars: &[&str], line: &str) -> Self {
+        let site = Self::new(pillars);
+        for part in fs::read_dir(site.path()).expect("can be read").flatten() {
+            let file = part.path().join("repository.toml");
+            let text = fs::read_to_string(&file).expect("can be read");
+            let id = "id = \"books\"\n";
+            let text = text.replacen(id, &format!("{id}{line}\n"), 1);
+            fs::write(&file, text).expect("can be written");
+        }
+        site
+    }
+
     fn make(
         pillars: &[&str],
         identification: &str,
