@@ -87,6 +87,7 @@ impl SubscriptionRule {
             && self.name.as_deref().is_none_or(|it| it == name)
     }
 
+    /// Whether it says what is usual, and of nobody in particular.
     const fn is_about_all(&self) -> bool {
         self.client_id.is_none() && self.name.is_none()
     }
@@ -96,7 +97,7 @@ impl SubscriptionRule {
         limits.max_bytes = self.max_bytes.or(limits.max_bytes);
         limits.on_limit = self.on_limit.unwrap_or(limits.on_limit);
         if let Some(longest) = self.max_offline_ms
-            && !(registered && self.is_about_all())
+            && !(registered && self.name.is_none())
         {
             limits.max_offline_ms = longest;
         }
@@ -168,6 +169,8 @@ pub(crate) struct Subscriber {
     pub(crate) limits: SubscriptionLimits,
     /// Since when its client is away; `None`: it is there.
     pub(crate) away_since: Option<i64>,
+    /// It is not cancelled before this time.
+    pub(crate) grace_until: Option<i64>,
     /// What it has missed since the latest message that it has kept.
     pub(crate) gap: Option<Gap>,
     /// The gaps that messages tell of which the log does not know.
@@ -196,7 +199,8 @@ impl Subscriber {
     /// When it is to be cancelled if its client stays away.
     pub(crate) fn deadline(&self) -> Option<i64> {
         let longest = self.limits.max_offline_ms?;
-        Some(self.away_since?.saturating_add(longest))
+        let at = self.away_since?.saturating_add(longest);
+        Some(self.grace_until.map_or(at, |grace| grace.max(at)))
     }
 
     /// A message that tells of a gap is not in the log.

@@ -1,6 +1,6 @@
 //! Durable subscriptions that are full, and those whose clients do not come back.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pillarbox_messages::{Destination, wording::count as count_of};
 
@@ -55,11 +55,25 @@ pub enum Trouble {
 /// For so long nothing more is told about a full subscription, in milliseconds.
 const QUIET: i64 = 3_600_000;
 
+/// Whoever is away has at least so long from the bus's start to come back, in milliseconds, or as long as it may be away
+/// if that is less.
+const GRACE: i64 = 86_400_000;
+
 /// Messages that a subscription is to get in the same unit before the one in question.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ahead {
     pub(super) messages: u64,
     pub(super) bytes: u64,
+    /// What all subscriptions whose clients are away are to get, in bytes.
+    pub(super) away: u64,
+}
+
+/// The same of all subscriptions.
+#[derive(Clone, Debug, Default)]
+pub(super) struct AllAhead {
+    pub(super) queues: BTreeMap<QueueId, Ahead>,
+    /// See [`Ahead::away`].
+    pub(super) away: u64,
 }
 
 impl Core {
@@ -79,7 +93,8 @@ impl Core {
             return Some(format!("{most} bytes"));
         }
         let share = away_share(capacity);
-        let is_over = self.away_bytes.saturating_add(more) > share;
+        let away = ahead.away.saturating_add(size);
+        let is_over = self.away_bytes.saturating_add(away) > share;
         (is_over && subscriber.away_since.is_some())
             .then(|| format!("{share} bytes of all subscriptions whose clients are away"))
     }
@@ -112,41 +127,52 @@ impl Core {
         }
     }
 
-    /// Drops as many of the oldest messages as one of this size needs, unless it would not fit into an empty one.
+    /// Drops as many of the oldest messages as one of this size needs; none if that would not be enough.
     fn drop_oldest(&mut self, id: QueueId, size: u64) -> bool {
-        if !self.could_ever_hold(id, size) {
+        let Some(old) = self.in_the_way(id, size) else {
             return false;
-        }
-        while self.limit_reached(id, size, Ahead::default()).is_some() {
-            let queue = self.queues.get(&id);
-            let Some(oldest) = queue.and_then(Queue::oldest) else {
-                return false;
+        };
+        let Some(last) = old.last().copied() else {
+            return false;
+        };
+        let since = self.now;
+        let mut gap = None;
+        for id_of_old in old {
+            let Some(held) = self.remove_message(id, id_of_old) else {
+                continue;
             };
-            if let Some(held) = self.remove_message(id, oldest) {
-                let missed = Gap {
-                    count: 1,
-                    since: self.now,
-                };
-                self.counters.missed += 1;
-                self.note_untold(id);
-                self.pass_gap(id, oldest, Gap::joined(held.gap(), Some(missed)));
-            }
+            self.counters.missed += 1;
+            self.note_untold(id);
+            let missed = Some(Gap { count: 1, since });
+            gap = Gap::joined(gap, Gap::joined(held.gap(), missed));
         }
+        self.pass_gap(id, last, gap);
         true
     }
 
-    fn could_ever_hold(&self, id: QueueId, size: u64) -> bool {
-        let Some(queue) = self.queues.get(&id) else {
-            return false;
-        };
-        let Some(subscriber) = &queue.subscriber else {
-            return false;
-        };
+    /// The oldest messages in nobody's hands without which one of this size finds room; `None` if that is not enough.
+    fn in_the_way(&self, id: QueueId, size: u64) -> Option<Vec<MessageId>> {
+        let queue = self.queues.get(&id)?;
+        let subscriber = queue.subscriber.as_ref()?;
         let (limits, capacity) = (&subscriber.limits, self.limits.capacity_bytes);
-        let others = self.away_bytes.saturating_sub(queue.bytes);
-        let shares =
-            subscriber.away_since.is_none() || others.saturating_add(size) <= away_share(capacity);
-        shares && limits.max_messages != Some(0) && size <= limits.bytes_of(capacity)
+        let over = |standing: u64, more: u64, most: u64| {
+            let wanted = standing.saturating_add(more);
+            wanted.saturating_sub(most)
+        };
+        let most = limits.max_messages.unwrap_or(u64::MAX);
+        let too_many = over(queue.messages.len() as u64, 1, most);
+        let mut too_much = over(queue.bytes, size, limits.bytes_of(capacity));
+        if subscriber.away_since.is_some() {
+            too_much = too_much.max(over(self.away_bytes, size, away_share(capacity)));
+        }
+        let (mut old, mut bytes) = (Vec::new(), 0_u64);
+        let mut free = queue.messages.iter().filter(|(_, held)| is_free(held));
+        while (old.len() as u64) < too_many || bytes < too_much {
+            let (id, held) = free.next()?;
+            bytes = bytes.saturating_add(held.message.size());
+            old.push(id);
+        }
+        Some(old)
     }
 
     /// A message is left out.
@@ -298,6 +324,10 @@ impl Core {
             return;
         };
         let limits = limits_by(&self.rules, client_id, name, registered);
+        // While the bus itself was away nobody could come back: so there is some time to do that now.
+        subscriber.grace_until = limits
+            .max_offline_ms
+            .map(|longest| now.saturating_add(longest.min(GRACE)));
         let old = std::mem::replace(&mut subscriber.limits, limits);
         let was_away = subscriber.away_since;
         // Who had all the time in the world has a new limit from now on only.
@@ -408,13 +438,7 @@ impl Core {
 }
 
 impl Queue {
-    /// The message that came first, of those in nobody's hands.
-    fn oldest(&self) -> Option<MessageId> {
-        let mut all = self.messages.iter();
-        all.find(|(_, held)| is_free(held)).map(|(id, _)| id)
-    }
-
-    /// The one that came first after this one, of those in nobody's hands.
+    /// The message that came first after this one, of those in nobody's hands.
     fn next_oldest(&self, after: MessageId) -> Option<MessageId> {
         let mut later = self.messages.behind(Some(after));
         later.find(|(_, held)| is_free(held)).map(|(id, _)| id)

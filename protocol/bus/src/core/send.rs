@@ -1,6 +1,6 @@
 //! Sending: from a message to the queues that keep it.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use pillarbox_messages::DestinationKind;
 
@@ -13,7 +13,7 @@ use super::{
         Failure, MessageId, NewMessage, Parts, QueuedMessage, Reason, check_correlation_id,
         check_priority,
     },
-    overflow::Ahead,
+    overflow::{Ahead, AllAhead},
     position::Wanted,
     queue::{Held, QueueKind, State},
     unit::{Entry, Place, QueueId},
@@ -122,7 +122,7 @@ impl Core {
             return Err(BusError::SpaceFailed(reason.clone()));
         }
         let mut wanted: u64 = 0;
-        let mut ahead = BTreeMap::new();
+        let mut ahead = AllAhead::default();
         for message in messages {
             let keepers = self.keepers(message);
             self.check_subscribers(message, &mut ahead)?;
@@ -175,19 +175,32 @@ impl Core {
     fn check_subscribers(
         &self,
         message: &NewMessage,
-        ahead: &mut BTreeMap<QueueId, Ahead>,
+        ahead: &mut AllAhead,
     ) -> Result<(), BusError> {
         let size = message.size();
         for id in self.directory.targets(&message.destination) {
-            if self.on_limit(id) != Some(OnLimit::RejectPublish) {
+            let Some(on_limit) = self.on_limit(id) else {
                 continue;
+            };
+            let before = Ahead {
+                away: ahead.away,
+                ..ahead.queues.get(&id).copied().unwrap_or_default()
+            };
+            if on_limit == OnLimit::RejectPublish {
+                if let Some(limit) = self.limit_reached(id, size, before) {
+                    return Err(self.subscription_full(id, limit));
+                }
+                let after = Ahead {
+                    messages: before.messages.saturating_add(1),
+                    bytes: before.bytes.saturating_add(size),
+                    away: 0,
+                };
+                ahead.queues.insert(id, after);
             }
-            let before = ahead.entry(id).or_default();
-            if let Some(limit) = self.limit_reached(id, size, *before) {
-                return Err(self.subscription_full(id, limit));
+            // What all of them share the others take as well.
+            if self.is_away(id) {
+                ahead.away = ahead.away.saturating_add(size);
             }
-            before.messages = before.messages.saturating_add(1);
-            before.bytes = before.bytes.saturating_add(size);
         }
         Ok(())
     }
@@ -401,7 +414,7 @@ impl Core {
         Some(held)
     }
 
-    fn is_away(&self, id: QueueId) -> bool {
+    pub(super) fn is_away(&self, id: QueueId) -> bool {
         let queue = self.queues.get(&id);
         let subscriber = queue.and_then(|queue| queue.subscriber.as_ref());
         subscriber.is_some_and(|it| it.away_since.is_some())

@@ -481,3 +481,70 @@ fn people_are_told_once_an_hour_that_a_subscription_is_full() {
         .collect();
     assert_eq!(missed, [0, 3]);
 }
+
+/// The client of `mine` and another one are away, and hold `more` messages of their own share together.
+fn two_away(on_limit: OnLimit) -> (World, ConnectionId) {
+    let mut world = World::with_limits(Limits {
+        capacity_bytes: 20_000,
+        ..Limits::default()
+    });
+    world.rules = vec![SubscriptionRule {
+        max_bytes: Some(1 << 30),
+        on_limit: Some(on_limit),
+        ..SubscriptionRule::default()
+    }];
+    world.restart();
+    let a = world.open(1, "a");
+    for (number, client) in [(2, "d"), (3, "e")] {
+        let away = world.open(number, client);
+        world.subscribe_durable(away, "news", "mine").unwrap();
+        world.lose(away);
+    }
+    (world, a)
+}
+
+#[test]
+fn what_all_who_are_away_share_is_not_promised_twice() {
+    let (mut world, a) = two_away(OnLimit::RejectPublish);
+    let sent = (0..100)
+        .filter(|_| world.send(a, news(&"x".repeat(1_000))).is_ok())
+        .count();
+    assert!(sent > 2);
+    assert_eq!(
+        world.core.held_messages(),
+        2 * sent,
+        "each kept it, or nobody"
+    );
+    assert_eq!(world.core.counters().missed, 0);
+}
+
+#[test]
+fn nothing_is_dropped_for_a_message_that_finds_no_room_all_the_same() {
+    let rule = SubscriptionRule {
+        max_bytes: Some(5_000),
+        ..mine(100, OnLimit::DropOldest)
+    };
+    let (mut world, a) = world(rule);
+    let large = "large".repeat(300);
+    send_all(&mut world, a, &[&large]);
+    send_all(&mut world, a, &["x"; 9]);
+    come_back(&mut world);
+    assert_eq!(came(&mut world).len(), 10, "in hand");
+    send_all(&mut world, a, &["free"]);
+    send_all(&mut world, a, &[&large]);
+    assert_eq!(world.core.held_messages(), 11, "only the last is missed");
+    assert_eq!(world.core.counters().missed, 1);
+}
+
+#[test]
+fn while_the_bus_was_away_nobody_could_come_back() {
+    let (mut world, a) = world(SubscriptionRule::default());
+    send_all(&mut world, a, &["1"]);
+    world.now += 30 * DAY;
+    world.restart();
+    assert_eq!(world.core.durable_count(), 1);
+    world.pass(DAY - 1);
+    assert_eq!(world.core.durable_count(), 1, "there is a day to come back");
+    world.pass(1);
+    assert_eq!(world.core.durable_count(), 0);
+}
