@@ -132,7 +132,9 @@ fn or_none(text: Option<&str>) -> String {
 }
 
 /// What of an answer is a time.
-const TIMES: [&str; 6] = [
+const TIMES: [&str; 8] = [
+    "away_since",
+    "missed_since",
     "oldest_at",
     "sent_at",
     "expires_at",

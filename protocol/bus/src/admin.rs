@@ -24,8 +24,8 @@ use serde::{Deserialize, Serialize};
 
 pub use self::{
     answer::{
-        Answer, Attributes, Body, ConsumerRow, Done, Kind, LaneRow, MessageDetail, MessageRow,
-        Messages, QueueDetail, QueueRow, Queues, Skipped, State,
+        Answer, Attributes, Body, ConsumerRow, Done, DrainRow, Kind, LaneRow, MessageDetail,
+        MessageRow, Messages, QueueDetail, QueueRow, Queues, Skipped, State, SubscriptionRow,
     },
     asking::Administration,
 };

@@ -1,11 +1,11 @@
 //! `pillarbox bus queue`.
 
 use pillarbox_bus::admin::{
-    Answer, Attributes, ConsumerRow, LaneRow, QueueDetail, QueueRow, Request,
+    Answer, Attributes, ConsumerRow, LaneRow, QueueDetail, QueueRow, Request, SubscriptionRow,
 };
 use pillarbox_messages::wording::count;
 
-use super::{Operator, line, or_none, short, unexpected};
+use super::{Operator, line, message::table, or_none, short, time_or_none, unexpected};
 use crate::{
     args::bus::{QueueListArgs, QueueShowArgs},
     failure::Failure,
@@ -150,8 +150,14 @@ fn detail(shown: &QueueDetail) -> String {
         ("Backed out", backed_out.to_string()),
         ("Expired", expired.to_string()),
     ];
-    let own = attributes(&shown.attributes);
-    let mut text = super::message::table(fields.into_iter().chain(own));
+    let mut text = table(fields) + &table(attributes(&shown.attributes));
+    if let Some(drain) = &shown.drain {
+        let left = count(drain.messages, "message");
+        let lanes = one_line(&drain.lanes);
+        text.push_str(&format!("Emptied first: \t{left} with lanes {lanes}\n"));
+    }
+    let subscription = shown.subscription.iter();
+    text.extend(subscription.map(|it| table(limits(it))));
     if !shown.lanes.is_empty() {
         text.push_str("\nLane: \tMessages: \tIn flight: \tRetrying: \tOwner:\n");
         text.extend(shown.lanes.iter().map(lane));
@@ -161,6 +167,19 @@ fn detail(shown: &QueueDetail) -> String {
         text.extend(shown.consumers.iter().map(consumer));
     }
     text
+}
+
+fn limits(of: &SubscriptionRow) -> [(&'static str, String); 7] {
+    let longest = of.max_offline_ms.map(|ms| format!("{ms} ms"));
+    [
+        ("Most messages", number(of.max_messages)),
+        ("Most bytes", of.max_bytes.to_string()),
+        ("Longest away", longest.unwrap_or_else(|| "-".to_owned())),
+        ("On limit", one_line(&of.on_limit)),
+        ("Away since", time_or_none(of.away_since)),
+        ("Missed", of.missed.to_string()),
+        ("Missed since", time_or_none(of.missed_since)),
+    ]
 }
 
 fn yes(yes: bool) -> String {

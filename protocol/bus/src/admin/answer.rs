@@ -131,6 +131,10 @@ pub struct QueueDetail {
     pub queue: QueueRow,
     /// What it is like.
     pub attributes: Attributes,
+    /// What is emptied first, if its lanes were changed while messages were in it.
+    pub drain: Option<DrainRow>,
+    /// What it is besides, if it is a durable subscription.
+    pub subscription: Option<SubscriptionRow>,
     /// Its lanes, 100 at most: those with messages or an owner.
     pub lanes: Vec<LaneRow>,
     /// How many more there are.
@@ -139,6 +143,34 @@ pub struct QueueDetail {
     pub consumers: Vec<ConsumerRow>,
     /// How many more there are.
     pub more_consumers: u64,
+}
+
+/// What of a queue has other lanes than it is to have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DrainRow {
+    /// Its lanes, as in [`Attributes::lanes`].
+    pub lanes: String,
+    /// How many messages there still are that have those.
+    pub messages: u64,
+}
+
+/// A durable subscription's limits, and what it has missed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SubscriptionRow {
+    /// How many messages it may hold; `None`: as many as fit.
+    pub max_messages: Option<u64>,
+    /// How many bytes.
+    pub max_bytes: u64,
+    /// How long its client may be away, in milliseconds; `None`: for ever.
+    pub max_offline_ms: Option<i64>,
+    /// What becomes of a message that is too much, as in node.toml.
+    pub on_limit: String,
+    /// Since when its client is away; `None`: it is there.
+    pub away_since: Option<i64>,
+    /// How many messages it has missed since the latest that it has kept.
+    pub missed: u64,
+    /// When it missed the first of them.
+    pub missed_since: Option<i64>,
 }
 
 /// What a queue is like, in the words of node.toml.

@@ -325,15 +325,16 @@ impl Core {
         }
     }
 
-    /// The durable subscription of a name that is made for where it is taken for a queue.
+    /// The durable subscription of a name that is made for where it is taken for a queue. Client ids have dots, too, so
+    /// that any of them may be the one between id and name; of several that fit the oldest is meant.
     pub(super) fn subscription_named(&self, name: &str) -> Option<QueueId> {
-        let mut own = self.queues.iter().filter(|(_, queue)| match &queue.kind {
-            QueueKind::Durable {
-                client_id, name: n, ..
-            } => subscription_name(client_id, n) == name,
-            _ => false,
+        let rest = name.strip_prefix(SUBSCRIPTION)?;
+        let splits = rest.match_indices('.');
+        let fitting = splits.filter_map(|(at, dot)| {
+            let (client_id, name) = rest.split_at_checked(at)?;
+            self.directory.durable(client_id, name.strip_prefix(dot)?)
         });
-        own.next().map(|(id, _)| *id)
+        fitting.min()
     }
 
     pub(super) fn send_back(&mut self, queue: QueueId, id: MessageId, target: QueueId) -> bool {

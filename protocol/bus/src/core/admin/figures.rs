@@ -4,10 +4,14 @@ use std::ops::Bound;
 
 use super::{MOST_BYTES, rows};
 use crate::{
-    admin::{Answer, Attributes, ConsumerRow, Kind, QueueDetail, QueueRow, Queues},
+    admin::{
+        Answer, Attributes, ConsumerRow, DrainRow, Kind, QueueDetail, QueueRow, Queues,
+        SubscriptionRow,
+    },
     core::{
         Core, ERROR_QUEUE,
         attributes::{Criterion, LaneHash, Lanes, OnExpiry, OnLanePoison, QueueAttributes},
+        durable::{OnLimit, Subscriber},
         queue::{Consumer, Queue, QueueKind},
         unit::QueueId,
     },
@@ -58,6 +62,11 @@ impl Core {
             more_consumers: queue.consumers.len().saturating_sub(consumers.len()) as u64,
             queue: self.figures(id, queue),
             attributes: attributes(&queue.attributes),
+            drain: queue.drain().map(|drain| DrainRow {
+                lanes: lanes_in_words(drain.old),
+                messages: queue.undrained() as u64,
+            }),
+            subscription: queue.subscriber.as_ref().map(|it| self.subscription(it)),
             lanes,
             more_lanes: more_lanes as u64,
             consumers,
@@ -99,6 +108,25 @@ impl Core {
         }
     }
 
+    fn subscription(&self, subscriber: &Subscriber) -> SubscriptionRow {
+        let limits = &subscriber.limits;
+        let on_limit = match limits.on_limit {
+            OnLimit::Gap => "gap",
+            OnLimit::DropOldest => "drop-oldest",
+            OnLimit::Cancel => "cancel",
+            OnLimit::RejectPublish => "reject-publish",
+        };
+        SubscriptionRow {
+            max_messages: limits.max_messages,
+            max_bytes: limits.bytes_of(self.limits.capacity_bytes),
+            max_offline_ms: limits.max_offline_ms,
+            on_limit: on_limit.to_owned(),
+            away_since: subscriber.away_since,
+            missed: subscriber.gap.map_or(0, |gap| gap.count),
+            missed_since: subscriber.gap.map(|gap| gap.since),
+        }
+    }
+
     /// A connection's client id; empty if it has none.
     pub(super) fn client_of(&self, connection: ConnectionId) -> String {
         let session = self.sessions.get(&connection);
@@ -121,6 +149,15 @@ fn spelled(queue: &str) -> String {
     spelling::to_stomp(&Destination::queue(queue))
 }
 
+fn lanes_in_words(lanes: Lanes) -> String {
+    match lanes {
+        Lanes::None => "none".to_owned(),
+        Lanes::Single => "single".to_owned(),
+        Lanes::Key => "key".to_owned(),
+        Lanes::Hashed { count, .. } => format!("hashed({count})"),
+    }
+}
+
 /// In the words of node.toml.
 fn attributes(of: &QueueAttributes) -> Attributes {
     let criteria = of.order.criteria.iter().map(|criterion| match criterion {
@@ -138,22 +175,18 @@ fn attributes(of: &QueueAttributes) -> Attributes {
         (of.out_of_order.before, "msgid"),
     ];
     let jumps = jumps.into_iter().filter(|(may, _)| *may);
-    let (lanes, lane_hash) = match of.lanes {
-        Lanes::None => ("none".to_owned(), None),
-        Lanes::Single => ("single".to_owned(), None),
-        Lanes::Key => ("key".to_owned(), None),
-        Lanes::Hashed { count, hash } => (
-            format!("hashed({count})"),
-            Some(match hash {
-                LaneHash::JavaString => "java-string".to_owned(),
-                LaneHash::Fnv1a64 => "fnv1a64".to_owned(),
-            }),
-        ),
+    let lane_hash = match of.lanes {
+        Lanes::Hashed { hash, .. } => Some(hash),
+        Lanes::None | Lanes::Single | Lanes::Key => None,
     };
+    let lane_hash = lane_hash.map(|hash| match hash {
+        LaneHash::JavaString => "java-string".to_owned(),
+        LaneHash::Fnv1a64 => "fnv1a64".to_owned(),
+    });
     Attributes {
         order: criteria.chain([last]).map(str::to_owned).collect(),
         out_of_order: jumps.map(|(_, jump)| jump.to_owned()).collect(),
-        lanes,
+        lanes: lanes_in_words(of.lanes),
         lane_hash,
         require_key: of.require_key,
         on_lane_poison: match of.on_lane_poison {

@@ -266,6 +266,54 @@ fn a_queue_is_shown_with_lanes_owners_and_consumers() {
 }
 
 #[test]
+fn a_durable_subscription_is_shown_with_its_limits_and_since_when_its_client_is_away() {
+    let mut world = World::new();
+    let d = world.open(1, "d.x");
+    world.subscribe_durable(d, "news", "mine.too").unwrap();
+    let show = || Request::QueueShow {
+        queue: "/queue/~sub.d.x.mine.too".to_owned(),
+    };
+    world.pass(500);
+    world.lose(d);
+    let Ok(Answer::Queue(shown)) = ask(&mut world, show()) else {
+        panic!("no queue");
+    };
+    assert_eq!(shown.queue.kind, Kind::DurableSubscription);
+    let limits = shown.subscription.expect("it is one");
+    assert_eq!(limits.max_bytes, Limits::default().capacity_bytes / 10);
+    assert_eq!(limits.max_offline_ms, Some(7 * 86_400_000));
+    assert_eq!((limits.on_limit.as_str(), limits.missed), ("gap", 0));
+    assert_eq!(limits.away_since, Some(500));
+}
+
+#[test]
+fn what_is_emptied_for_other_lanes_is_told() {
+    let like = |lanes| QueueDefinition {
+        name: "work".to_owned(),
+        attributes: QueueAttributes {
+            lanes,
+            ..QueueAttributes::default()
+        },
+        drain: true,
+    };
+    let hash = LaneHash::JavaString;
+    let mut world = World::build(Limits::default(), &[like(Lanes::Hashed { count: 2, hash })]);
+    let a = world.open(1, "a");
+    world.send(a, keyed("k", "old")).unwrap();
+    world.queues = vec![like(Lanes::Hashed { count: 3, hash })];
+    world.restart();
+    let a = world.open(1, "a");
+    world.send(a, keyed("k", "new")).unwrap();
+    let queue = "work".to_owned();
+    let Ok(Answer::Queue(shown)) = ask(&mut world, Request::QueueShow { queue }) else {
+        panic!("no queue");
+    };
+    assert_eq!(shown.attributes.lanes, "hashed(3)");
+    let drain = shown.drain.expect("it is being emptied");
+    assert_eq!((drain.lanes.as_str(), drain.messages), ("hashed(2)", 1));
+}
+
+#[test]
 fn lanes_and_consumers_are_shown_up_to_a_number() {
     let mut world = site();
     let a = world.open(1, "a");

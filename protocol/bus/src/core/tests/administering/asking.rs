@@ -358,3 +358,31 @@ fn a_request_in_a_transaction_is_done_with_it_or_not_at_all() {
     }
     assert_eq!(row(&mut asking.world, "/queue/aside").messages, 0);
 }
+
+proptest::proptest! {
+    /// Whatever comes, one answer comes back, and the connection stays.
+    #[test]
+    fn any_body_at_all_is_answered(
+        bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200),
+        op in proptest::sample::select(&["queue-list", "queue-show", "msg-list", "msg-show", "msg-retry", "msg-delete"][..]),
+        fields in proptest::collection::vec((
+            proptest::sample::select(&["queue", "id", "ids", "filter", "after", "limit", "body", "op", "x"][..]),
+            proptest::sample::select(&[
+                "\"work\"", "\"~error\"", "\"1-1\"", "[\"1-1\"]", "[]", "{}", "null", "1", "-1", "1e99",
+                "18446744073709551615", "{\"key\":\"k\"}", "{\"reason\":\"backout\"}", "true", "\"\"",
+            ][..]),
+        ), 0..5),
+    ) {
+        let fields = fields.iter().map(|(name, value)| format!(",\"{name}\":{value}"));
+        let likely = format!("{{\"op\":\"{op}\"{}}}", fields.collect::<String>());
+        let mut asking = Asking::new(site());
+        for body in [bytes, likely.into_bytes()] {
+            let request = NewMessage {
+                body: Bytes::from(body),
+                ..asking.request("")
+            };
+            let (unroutable, answers) = asking.send(request);
+            proptest::prop_assert!(!unroutable && answers.len() == 1);
+        }
+    }
+}
