@@ -9,7 +9,10 @@ use pillarbox_messages::{Destination, DestinationKind, clock::SystemClock};
 use tempfile::TempDir;
 use tokio::time::timeout;
 
-use super::{Broker, BrokerOptions, ClientTemplates, Command, Event, connection::Notice};
+use super::{
+    Broker, BrokerOptions, ClientTemplates, Command, Event,
+    connection::{NewMessage, Notice},
+};
 use crate::{
     AckMode, Bus, BusError, BusState, ConnectOptions, Delivery, GetRequest, LaneHash, Lanes,
     Outgoing, QueueAttributes, QueueDefinition, SubscribeRequest, Subscription, Wait, spelling,
@@ -647,6 +650,70 @@ async fn e29_a_stuck_consumer_within_the_process_loses_its_subscription_and_anot
         .await
         .unwrap();
     broker.shutdown().await;
+}
+
+/// With nothing else going on that could wake the owner of the queues; in the middle the process starts again.
+#[tokio::test]
+async fn b56_messages_come_at_their_times_though_nothing_else_happens() {
+    const MESSAGES: u64 = 20;
+    let directory = TempDir::new().unwrap();
+    let first = broker(&directory).await;
+    let mut sender = first.connect("").unwrap();
+    for number in 0..MESSAGES {
+        let delay = i64::try_from(number * 7 % MESSAGES * 40).unwrap();
+        let message = NewMessage {
+            persistent: Some(true),
+            delay: Some(delay),
+            ..NewMessage::new(Destination::queue("work"), "x".into())
+        };
+        let (transaction, token) = (None, number + 1);
+        let command = Command::Send {
+            message,
+            transaction,
+            token,
+        };
+        sender.submit(command).await.unwrap();
+        timeout(PATIENCE, sender.next_event()).await.unwrap();
+    }
+    let (mut late, mut broker) = (Vec::new(), first);
+    for goal in [MESSAGES / 2, MESSAGES] {
+        let mut taker = broker.connect("").unwrap();
+        let command = Command::Subscribe {
+            subscription: 1,
+            destination: Destination::queue("work"),
+            durable: None,
+            ack: AckMode::Individual,
+            prefetch: 1,
+            selector: None,
+            ack_timeout: None,
+            token: 0,
+        };
+        taker.submit(command).await.unwrap();
+        while late.len() < usize::try_from(goal).unwrap() {
+            let event = timeout(PATIENCE, taker.next_event()).await.unwrap();
+            let Some(Event::Deliver {
+                message, delivery, ..
+            }) = event
+            else {
+                continue;
+            };
+            late.push(SystemClock::shared().now_ms() - message.not_before().unwrap());
+            let (transaction, token) = (None, 0);
+            let command = Command::Ack {
+                delivery,
+                transaction,
+                token,
+            };
+            taker.submit(command).await.unwrap();
+        }
+        broker.shutdown().await;
+        broker = Broker::open(options(directory.path())).await.unwrap();
+    }
+    late.sort_unstable();
+    assert!(late[0] >= 0, "{late:?}");
+    // Machines are shared: not each of them, but most.
+    assert!(late[late.len() / 2] <= 50, "{late:?}");
+    assert_eq!(broker.stats().messages, 0);
 }
 
 #[tokio::test]

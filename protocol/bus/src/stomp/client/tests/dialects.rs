@@ -202,7 +202,7 @@ async fn what_names_a_delivery_names_no_message() {
 }
 
 #[tokio::test]
-async fn giving_back_over_activemq_ends_the_subscription_for_a_while() {
+async fn b20_giving_back_over_activemq_ends_the_subscription_for_a_while() {
     for server in [ACTIVEMQ, ARTEMIS, "Somebody/1"] {
         let (bus, mut peer) = connected(server).await;
         let queue = from(Destination::queue("q"), None);
@@ -258,7 +258,7 @@ async fn giving_back_over_rabbitmq_waits() {
 
 /// RabbitMQ 3.10 answers a NACK for a subscription that is gone with an ERROR.
 #[tokio::test]
-async fn what_unsubscribing_leaves_behind_is_given_back_under_the_same_id() {
+async fn b37_what_unsubscribing_leaves_behind_is_given_back_under_the_same_id() {
     let (bus, mut peer) = connected(RABBITMQ).await;
     let queue = from(Destination::queue("q"), None);
     let (mut subscription, _) = subscribed(&bus, &mut peer, queue).await;
