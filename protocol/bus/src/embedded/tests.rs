@@ -826,3 +826,34 @@ async fn lanes_change_while_everything_goes_on() {
     assert_eq!(unknown.unwrap_err().name(), "NO-QUEUE");
     broker.shutdown().await;
 }
+
+#[tokio::test]
+async fn e38_a_queue_destroyed_by_force_ends_what_waits_for_it() {
+    let directory = TempDir::new().unwrap();
+    let broker = broker(&directory).await;
+    let (bus, other) = (bus(&broker, "a"), bus(&broker, "b"));
+    let work = || Destination::queue("work");
+    let mut taken = bus.subscribe(request(work())).await.unwrap();
+    bus.publish(persistent(work(), "1")).await.unwrap();
+    let delivery = next(&mut taken).await;
+    let refused = other.destroy_queue(work(), false).await;
+    assert_eq!(refused.unwrap_err().name(), "QUEUE-NOT-EMPTY");
+    let selector = None;
+    let wait = Wait::Forever;
+    let waiting = other.get(GetRequest {
+        destination: work(),
+        selector,
+        wait,
+    });
+    let mut waiting = std::pin::pin!(waiting);
+    assert!(futures_util::poll!(&mut waiting).is_pending());
+    bus.destroy_queue(work(), true).await.unwrap();
+    let told = timeout(PATIENCE, waiting).await.unwrap();
+    assert_eq!(told.unwrap_err().name(), "NO-QUEUE");
+    assert!(timeout(PATIENCE, taken.next()).await.unwrap().is_none());
+    delivery.ack().await.unwrap();
+    assert_eq!((broker.stats().messages, broker.stats().in_flight), (0, 0));
+    let gone = bus.destroy_queue(work(), true).await;
+    assert_eq!(gone.unwrap_err().name(), "NO-QUEUE");
+    broker.shutdown().await;
+}
