@@ -38,7 +38,7 @@ use pillarbox_messages::Destination;
 pub const QUEUE: &str = "~admin";
 
 /// What an operator asks for. Queues are named as in STOMP (`/queue/NAME`), or without `/queue/`; a durable subscription
-/// is `~sub.CLIENT.NAME`.
+/// is `~sub.CLIENT.NAME`, with `%2E` for a dot in the client's id and `%25` for a percent sign.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {

@@ -132,11 +132,7 @@ impl Core {
 
     /// Puts an answer into its queue, to be seen when everything that it tells of is written.
     fn send_answer(&mut self, queue: QueueId, answer: &NewMessage) {
-        let id = MessageId {
-            boot: self.boot,
-            seq: self.next_seq,
-        };
-        self.next_seq += 1;
+        let id = self.take_message_id();
         let parts = Parts::of(answer, id, admin::QUEUE, self.now, false);
         let message = Arc::new(parts.pack(&mut self.addresses));
         self.hold(&message, Place::fresh(queue), false);

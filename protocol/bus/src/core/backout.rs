@@ -325,23 +325,21 @@ impl Core {
         }
     }
 
-    /// The durable subscription of a name that is made for where it is taken for a queue. Client ids have dots, too, so
-    /// that any of them may be the one between id and name; of several that fit the oldest is meant.
+    /// The durable subscription of a name that is made for where it is taken for a queue.
     pub(super) fn subscription_named(&self, name: &str) -> Option<QueueId> {
-        let rest = name.strip_prefix(SUBSCRIPTION)?;
-        let splits = rest.match_indices('.');
-        let fitting = splits.filter_map(|(at, dot)| {
-            let (client_id, name) = rest.split_at_checked(at)?;
-            self.directory.durable(client_id, name.strip_prefix(dot)?)
-        });
-        fitting.min()
+        let (client_id, own_name) = name.strip_prefix(SUBSCRIPTION)?.split_once('.')?;
+        let client_id = client_id.replace("%2E", ".").replace("%25", "%");
+        let found = self.directory.durable(&client_id, own_name);
+        found.filter(|_| subscription_name(&client_id, own_name) == name)
     }
 
     pub(super) fn send_back(&mut self, queue: QueueId, id: MessageId, target: QueueId) -> bool {
         let Some(held) = self.discard(queue, id) else {
             return false;
         };
+        let id = self.id_in(target, id);
         let message = held.message.changed(|parts| {
+            parts.id = id;
             parts.original_destination = None;
             parts.reason = None;
             parts.failure = None;
@@ -389,6 +387,9 @@ impl Core {
         let Some(held) = queue.messages.get_mut(&id) else {
             return;
         };
+        if held.message.is_expired(self.now) {
+            return self.expire_message(queue_id, id);
+        }
         held.set_hand(None);
         if counts {
             held.backout_count = held.backout_count.saturating_add(1);
@@ -425,6 +426,9 @@ struct Moved {
     backouts: u32,
 }
 
+/// Where a durable subscription is taken for a queue. A client's dots are written otherwise, so that `a.b` with `c` is not
+/// `a` with `b.c`.
 fn subscription_name(client_id: &str, name: &str) -> String {
+    let client_id = client_id.replace('%', "%25").replace('.', "%2E");
     format!("{SUBSCRIPTION}{client_id}.{name}")
 }

@@ -252,8 +252,7 @@ impl Core {
             let unroutable = !self.directory.knows(&new.destination);
             return Sent { id, unroutable };
         }
-        let id = self.next_message_id();
-        self.next_seq += 1;
+        let id = self.take_message_id();
         self.counters.sent += 1;
         if is_administration(&new.destination) {
             let unroutable = !self.administer_by_message(id, &new);
@@ -459,17 +458,19 @@ impl Core {
 
     /// What a message is called where it comes to from another queue: as before, unless it is there already, out of the
     /// hands of another subscriber to its topic.
-    fn id_in(&mut self, target: QueueId, id: MessageId) -> MessageId {
+    pub(super) fn id_in(&mut self, target: QueueId, id: MessageId) -> MessageId {
         let queue = self.queues.get(&target);
         if queue.is_none_or(|queue| queue.messages.get(&id).is_none()) {
             return id;
         }
-        let seq = self.next_seq;
+        self.take_message_id()
+    }
+
+    /// The next message's identity.
+    pub(super) const fn take_message_id(&mut self) -> MessageId {
+        let id = self.next_message_id();
         self.next_seq += 1;
-        MessageId {
-            boot: self.boot,
-            seq,
-        }
+        id
     }
 
     /// The sum that a queue's messages are counted in.

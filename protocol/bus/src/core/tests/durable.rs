@@ -1,5 +1,7 @@
 //! Durable subscriptions: their limits, what they miss, and clients that never come back.
 
+use std::collections::BTreeSet;
+
 use pillarbox_messages::Destination;
 
 use super::{World, message, news, work};
@@ -547,4 +549,24 @@ fn while_the_bus_was_away_nobody_could_come_back() {
     assert_eq!(world.core.durable_count(), 1, "there is a day to come back");
     world.pass(1);
     assert_eq!(world.core.durable_count(), 0);
+}
+
+#[test]
+fn no_two_subscriptions_have_one_name_where_they_are_taken_for_queues() {
+    let mut world = World::new();
+    let pairs = [("a", "b.c"), ("a.b", "c"), ("a%2Eb", "c"), ("%", ".")];
+    for (number, (client, name)) in (1..).zip(pairs) {
+        let connection = world.open(number, client);
+        world.subscribe_durable(connection, "news", name).unwrap();
+    }
+    let mut names = BTreeSet::new();
+    for (client, name) in pairs {
+        let id = world.core.directory.durable(client, name).unwrap();
+        let shown = world.core.name_of(id);
+        let bare = shown.strip_prefix("/queue/").unwrap();
+        assert_eq!(world.core.subscription_named(bare), Some(id), "{shown}");
+        names.insert(shown);
+    }
+    assert_eq!(names.len(), pairs.len());
+    assert_eq!(world.core.subscription_named("~sub.a%2eb.c"), None);
 }
