@@ -22,13 +22,16 @@ const TASKS: usize = 64;
 const EACH: usize = 20;
 const SLICES: usize = 8;
 
+/// The selector that means one message only.
+type Name = fn(usize) -> String;
+
 pub(super) fn run() {
     let runtime = runtime();
     let space = tempfile::tempdir().unwrap();
     let (_broker, bus) = runtime.block_on(open(space.path()));
     runtime.block_on(fill(&bus));
     let map = Arc::new(Map::new());
-    let names: [(&str, fn(usize) -> String); 2] = [
+    let names: [(&str, Name); 2] = [
         ("by id", |number| {
             format!("JMSMessageID = '1-{}'", number + 1)
         }),

@@ -271,7 +271,7 @@ fn a_durable_subscription_is_shown_with_its_limits_and_since_when_its_client_is_
     let d = world.open(1, "d.x");
     world.subscribe_durable(d, "news", "mine.too").unwrap();
     let show = || Request::QueueShow {
-        queue: "/queue/~sub.d.x.mine.too".to_owned(),
+        queue: "/queue/~sub.d%2Ex.mine.too".to_owned(),
     };
     world.pass(500);
     world.lose(d);
