@@ -318,6 +318,9 @@ async fn open_broker(
     let mut options = BrokerOptions::new(data.join("bus"), SharedClock::clone(clock));
     options.queues = queues::definitions(repository, node);
     options.destinations = repository.bus_destinations();
+    let durable = node.bus_server.iter();
+    let durable = durable.flat_map(|server| &server.durable_topics);
+    options.durable_topics = durable.cloned().collect();
     options.subscription_rules = subscriptions::rules(node);
     options.durable_subscriptions = node
         .alarms

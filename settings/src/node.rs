@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use pillarbox_messages::ComponentId;
+use pillarbox_messages::{ComponentId, Destination};
 
 use crate::{
     bus_url::BusAddress,
@@ -140,6 +140,8 @@ pub struct BusServer {
     pub listen: Vec<SocketAddr>,
     /// Queues that are other than usual.
     pub queues: Vec<QueueNode>,
+    /// Topics that are for durable subscriptions: what none of these gets goes to the error queue.
+    pub durable_topics: Vec<Destination>,
     /// What durable subscriptions may hold, as far as that is other than usual.
     pub subscriptions: Vec<SubscriptionNode>,
 }

@@ -106,7 +106,7 @@ fn order_of(order: &QueueOrder) -> Order {
     }
 }
 
-fn lanes_of(lanes: QueueLanes, hash: Option<QueueHash>) -> Lanes {
+pub(super) fn lanes_of(lanes: QueueLanes, hash: Option<QueueHash>) -> Lanes {
     let hash = match hash {
         Some(QueueHash::Fnv1a64) => LaneHash::Fnv1a64,
         Some(QueueHash::JavaString) | None => LaneHash::JavaString,

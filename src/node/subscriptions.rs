@@ -5,6 +5,8 @@ use std::time::Duration;
 use pillarbox_bus::{OnLimit, SubscriptionRule};
 use pillarbox_settings::{Node, Offline, SubscriptionLimit, SubscriptionNode};
 
+use super::queues::lanes_of;
+
 /// What is said about durable subscriptions.
 pub(super) fn rules(node: &Node) -> Vec<SubscriptionRule> {
     let described = node
@@ -30,6 +32,7 @@ fn rule(described: &SubscriptionNode) -> SubscriptionRule {
             SubscriptionLimit::Cancel => OnLimit::Cancel,
             SubscriptionLimit::RejectPublish => OnLimit::RejectPublish,
         }),
+        lanes: described.lanes.map(|lanes| lanes_of(lanes, None)),
     }
 }
 
@@ -39,6 +42,8 @@ fn milliseconds(duration: Duration) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use pillarbox_bus::Lanes;
+
     use super::*;
 
     #[test]
@@ -57,5 +62,6 @@ mod tests {
         assert_eq!(own.max_offline_ms, Some(None));
         assert_eq!(own.on_limit, Some(OnLimit::DropOldest));
         assert_eq!(own.max_bytes, Some(20 << 20));
+        assert_eq!(own.lanes, Some(Lanes::Key));
     }
 }

@@ -58,7 +58,7 @@ pub(crate) use self::{
 };
 use crate::{
     ClientTemplates,
-    embedded::connection::{Command, ConnectionId, Event, Token},
+    embedded::connection::{Command, ConnectionId, Event, SubscribeOptions, Token},
     error::BusError,
 };
 
@@ -215,6 +215,8 @@ pub(crate) struct Core {
     directory: Directory,
     addresses: Addresses,
     remembered: Remembered,
+    /// Topics that are for durable subscriptions: what none of them gets goes to the error queue.
+    durable_topics: BTreeSet<String>,
     /// What an administrator says about durable subscriptions.
     rules: Vec<SubscriptionRule>,
     queues: BTreeMap<QueueId, Queue>,
@@ -264,6 +266,7 @@ impl Core {
             directory: Directory::default(),
             addresses: Addresses::default(),
             remembered: Remembered::default(),
+            durable_topics: BTreeSet::new(),
             rules: Vec::new(),
             queues: BTreeMap::new(),
             sessions: BTreeMap::new(),
@@ -383,6 +386,7 @@ impl Core {
                 ack,
                 prefetch,
                 selector,
+                options,
                 ack_timeout,
                 token,
             } => {
@@ -393,6 +397,7 @@ impl Core {
                     ack,
                     prefetch,
                     selector,
+                    options,
                     ack_timeout,
                 };
                 self.subscribe(connection, wish, token);
@@ -412,6 +417,7 @@ impl Core {
                     ack,
                     prefetch: 1,
                     selector,
+                    options: SubscribeOptions::default(),
                     ack_timeout: None,
                 };
                 self.get(connection, wish, wait, token);

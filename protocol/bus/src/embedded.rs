@@ -94,6 +94,9 @@ pub struct BrokerOptions {
     /// Durable subscriptions that must exist, as client id, subscription name and topic: they collect before
     /// their client has ever come.
     pub durable_subscriptions: Vec<(String, String, Destination)>,
+    /// Topics that are for durable subscriptions: a message that none of these gets goes to the error queue, also if
+    /// somebody listens who has none.
+    pub durable_topics: Vec<Destination>,
     /// What durable subscriptions may hold, if not what they usually may. Those that are there follow as well.
     pub subscription_rules: Vec<SubscriptionRule>,
     /// What clients may bring into being by subscribing.
@@ -111,6 +114,7 @@ impl BrokerOptions {
             destinations: Vec::new(),
             queues: Vec::new(),
             durable_subscriptions: Vec::new(),
+            durable_topics: Vec::new(),
             subscription_rules: Vec::new(),
             client_templates: ClientTemplates::none(),
             capacity_bytes: Limits::default().capacity_bytes,

@@ -65,6 +65,16 @@ pub enum BusError {
         /// The topic it was asked for.
         requested: Destination,
     },
+    /// The durable subscription exists, but is another than the one that was asked for.
+    #[error("durable subscription '{name}' of client '{client_id}' {detail}")]
+    SubscriptionDiffers {
+        /// The client; empty if it is shared.
+        client_id: String,
+        /// The subscription's name.
+        name: String,
+        /// In what way, as in `is shared, not its own`.
+        detail: String,
+    },
     /// A durable subscription is full, and wants senders to be refused rather than to miss anything.
     #[error(
         "durable subscription '{name}' of client '{client_id}' has reached its limit of {limit}, and lets nobody send \
@@ -243,7 +253,9 @@ impl BusError {
             Self::UnknownDestination { .. } => "NO-QUEUE",
             Self::ClientIdInUse(_) => "CLIENT-ID-IN-USE",
             Self::SubscriptionInUse { .. } => "SUBSCRIPTION-IN-USE",
-            Self::SubscriptionMismatch { .. } => "SUBSCRIPTION-MISMATCH",
+            Self::SubscriptionMismatch { .. } | Self::SubscriptionDiffers { .. } => {
+                "SUBSCRIPTION-MISMATCH"
+            }
             Self::SubscriptionFull { .. } => "SUBSCRIPTION-FULL",
             Self::SlowConsumer { .. } => "SLOW-CONSUMER",
             Self::AckTimeout { .. } => "ACK-TIMEOUT",

@@ -21,7 +21,7 @@ pub use self::{
 use crate::{
     admin::{Administration, Answer, Request},
     core::attributes::Lanes,
-    embedded::{Broker, client::Client as EmbeddedClient},
+    embedded::{Broker, client::Client as EmbeddedClient, connection::SubscribeOptions},
     error::BusError,
     handle::delivery::{AckHandle, Arrival},
     stomp::{StompOptions, client::Client as StompClient, destination::check_destination},
@@ -159,9 +159,29 @@ impl Bus {
     /// # Errors
     /// What the bus has against it; see [`BusError`].
     pub async fn subscribe(&self, request: SubscribeRequest) -> Result<Subscription, BusError> {
+        self.subscribe_to(request, None, SubscribeOptions::default())
+            .await
+    }
+
+    /// As [`Bus::subscribe`], for what is out of the ordinary: only some messages, not one's own, a durable subscription that
+    /// others share or that takes the place of another. Only the embedded bus, within its process, does this.
+    ///
+    /// # Errors
+    /// What the bus has against it; see [`BusError`].
+    pub async fn subscribe_to(
+        &self,
+        request: SubscribeRequest,
+        selector: Option<Selector>,
+        options: SubscribeOptions,
+    ) -> Result<Subscription, BusError> {
         check(&request)?;
         let auto = request.ack == AckMode::Auto;
-        let (number, arrivals) = forward!(self, client => client.subscribe(request).await)?;
+        let is_usual = selector.is_none() && options == SubscribeOptions::default();
+        let (number, arrivals) = match &self.backend {
+            Backend::Embedded(client) => client.subscribe(request, (selector, options)).await?,
+            Backend::Stomp(client) if is_usual => client.subscribe(request).await?,
+            Backend::Stomp(_) => return Err(only_embedded()),
+        };
         Ok(Subscription::new(self.clone(), number, auto, arrivals))
     }
 
@@ -331,7 +351,9 @@ impl Bus {
 pub(crate) type Subscribed = (u64, mpsc::Receiver<Arrival>);
 
 fn only_embedded() -> BusError {
-    BusError::invalid("over STOMP this handle takes no single messages; subscribe to the queue")
+    BusError::invalid(
+        "over STOMP this handle takes no single messages and has no extraordinary subscriptions",
+    )
 }
 
 fn check(request: &SubscribeRequest) -> Result<(), BusError> {

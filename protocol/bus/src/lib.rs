@@ -41,7 +41,7 @@ pub use self::{
         },
         durable::{OnLimit, SubscriptionRule},
     },
-    embedded::{Broker, BrokerOptions, ClientTemplates, Stats},
+    embedded::{Broker, BrokerOptions, ClientTemplates, Stats, connection::SubscribeOptions},
     error::BusError,
     handle::{
         AckMode, Bus, BusState, ConnectOptions, Delivery, GetRequest, Incoming, Outgoing, Selector,

@@ -40,10 +40,12 @@ pub(super) fn node(document: Document<RawNode>, base: &Path) -> Result<Node, Set
             checker.require::<()>("bus_server.listen", None, "listen = [\"127.0.0.1:61613\"]");
         }
         let queues = queues::queues(&server.queues, &mut checker);
+        let durable_topics = subscriptions::durable_topics(&server.durable_topics, &mut checker);
         let subscriptions = subscriptions::subscriptions(&server.subscriptions, &mut checker);
         BusServer {
             listen,
             queues,
+            durable_topics,
             subscriptions,
         }
     });

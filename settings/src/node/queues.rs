@@ -192,7 +192,7 @@ pub(super) fn queues(raw: &[RawQueue], checker: &mut Checker<'_>) -> Vec<QueueNo
         let Some(name) = name.cloned() else {
             continue;
         };
-        check_name(&name_path, &name, checker);
+        check_name(&name_path, "queue", &name, checker);
         if queues.iter().any(|other| other.name == name) {
             let cause = format!("the queue `{name}` is described twice");
             checker.problem(&name_path, cause, "describe it once");
@@ -217,7 +217,7 @@ fn queue(path: &str, name: String, raw: &RawQueue, checker: &mut Checker<'_>) ->
             let cause = format!("the queue `{name}` would move messages to itself");
             checker.problem(&at(key), cause, "name another queue");
         } else if target != ERROR_QUEUE {
-            check_name(&at(key), target, checker);
+            check_name(&at(key), "queue", target, checker);
         }
     }
     let duration = |text: &Option<Text<HumaneDuration>>| text.as_ref().map(|Text(it)| it.0);
@@ -248,7 +248,8 @@ fn queue(path: &str, name: String, raw: &RawQueue, checker: &mut Checker<'_>) ->
 /// The queue for what has no other place.
 const ERROR_QUEUE: &str = "~error";
 
-fn check_name(path: &str, name: &str, checker: &mut Checker<'_>) {
+/// Whether a queue or topic can have this name.
+pub(super) fn check_name(path: &str, what: &str, name: &str, checker: &mut Checker<'_>) -> bool {
     let strange = |c: char| c.is_control() || ",*>#/".contains(c);
     let ends = [' ', '.'];
     let next_step = if name.is_empty() || name.len() > LONGEST_NAME {
@@ -260,11 +261,12 @@ fn check_name(path: &str, name: &str, checker: &mut Checker<'_>) {
     } else if name.starts_with(ends) || name.ends_with(ends) {
         "begin and end with neither a space nor a dot"
     } else {
-        return;
+        return true;
     };
     let shown: String = name.chars().take(40).collect();
-    let cause = format!("`{}` can't be the name of a queue", shown.escape_debug());
+    let cause = format!("`{}` can't be the name of a {what}", shown.escape_debug());
     checker.problem(path, cause, next_step);
+    false
 }
 
 fn order(path: &str, words: &[OneOf<OrderWord>], checker: &mut Checker<'_>) -> QueueOrder {

@@ -87,6 +87,7 @@ impl Word for ZonelessDates {
 pub(crate) struct RawBusServer {
     pub(crate) listen: Vec<Text<Address>>,
     pub(crate) queues: Vec<RawQueue>,
+    pub(crate) durable_topics: Vec<String>,
     pub(crate) subscriptions: Vec<RawSubscription>,
 }
 
@@ -148,6 +149,7 @@ impl Shape for RawNode {
         ("bus.passcode", false),
         ("bus.virtual_host", false),
         ("bus_server.listen", true),
+        ("bus_server.durable_topics", true),
         ("exchange_server.listen", false),
         ("exchange_server.public_url", false),
         ("exchange_server.expiry", false),

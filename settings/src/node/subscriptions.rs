@@ -2,8 +2,10 @@
 
 use std::{str::FromStr, time::Duration};
 
+use pillarbox_messages::Destination;
 use serde::Deserialize;
 
+use super::{QueueLanes, queues::check_name};
 use crate::{
     checker::Checker,
     duration::HumaneDuration,
@@ -26,6 +28,8 @@ pub struct SubscriptionNode {
     pub max_offline: Option<Offline>,
     /// What becomes of a message that is too much.
     pub on_limit: Option<SubscriptionLimit>,
+    /// Which of its messages are dealt with one after the other, where several consumers share it.
+    pub lanes: Option<QueueLanes>,
 }
 
 /// How long a client may be away.
@@ -59,6 +63,7 @@ pub(crate) struct RawSubscription {
     pub(crate) max_bytes: Option<ByteSize>,
     pub(crate) max_offline: Option<Text<Offline>>,
     pub(crate) on_limit: Option<OneOf<SubscriptionLimit>>,
+    pub(crate) lanes: Option<Text<QueueLanes>>,
 }
 
 impl Word for SubscriptionLimit {
@@ -87,6 +92,26 @@ impl FromStr for Offline {
 
 const PATH: &str = "bus_server.subscriptions";
 
+/// Topics, in the spelling of the repository's destinations.
+pub(super) fn durable_topics(raw: &[String], checker: &mut Checker<'_>) -> Vec<Destination> {
+    let mut topics = Vec::new();
+    for (at, text) in raw.iter().enumerate() {
+        let path = format!("bus_server.durable_topics.{at}");
+        match text.strip_prefix("topic://") {
+            Some(name) if check_name(&path, "topic", name, checker) => {
+                topics.push(Destination::topic(name));
+            }
+            Some(_) => {}
+            None => {
+                let shown: String = text.chars().take(40).collect();
+                let cause = format!("`{}` is no topic", shown.escape_debug());
+                checker.problem(&path, cause, "write it as in \"topic://books.alarms\"");
+            }
+        }
+    }
+    topics
+}
+
 pub(super) fn subscriptions(
     raw: &[RawSubscription],
     checker: &mut Checker<'_>,
@@ -114,6 +139,7 @@ pub(super) fn subscriptions(
             max_bytes: raw.max_bytes.map(|ByteSize(bytes)| bytes),
             max_offline: raw.max_offline.as_ref().map(|Text(offline)| *offline),
             on_limit: raw.on_limit.map(|OneOf(it)| it),
+            lanes: raw.lanes.as_ref().map(|Text(lanes)| *lanes),
         });
     }
     subscriptions

@@ -7,7 +7,7 @@ use pillarbox_messages::{Destination, DestinationKind};
 use super::{
     Core, ERROR_QUEUE,
     attributes::{Lanes, QueueAttributes, QueueDefinition},
-    durable::{Subscriber, SubscriptionLimits},
+    durable::{Nature, Subscriber, SubscriptionLimits, lanes_by},
     queue::{Queue, QueueKind, part_number},
     unit::{Definition, Entry, QueueId},
 };
@@ -155,9 +155,20 @@ impl Core {
         &mut self,
         kind: QueueKind,
         limits: SubscriptionLimits,
+        nature: Nature,
     ) -> QueueId {
-        let mut queue = Queue::new(kind, QueueAttributes::plain());
-        queue.subscriber = Some(Box::new(Subscriber::new(limits)));
+        let lanes = match &kind {
+            QueueKind::Durable {
+                client_id, name, ..
+            } => lanes_by(&self.rules, client_id, name),
+            _ => Lanes::None,
+        };
+        let attributes = QueueAttributes {
+            lanes,
+            ..QueueAttributes::plain()
+        };
+        let mut queue = Queue::new(kind, attributes);
+        queue.subscriber = Some(Box::new(Subscriber::new(limits, &nature)));
         let id = self.make(queue);
         self.note_away(id);
         id
@@ -361,6 +372,11 @@ pub(super) fn definition_of(queue: &Queue) -> Option<Definition> {
                 .subscriber
                 .as_ref()
                 .map(|it| it.limits)
+                .unwrap_or_default(),
+            nature: queue
+                .subscriber
+                .as_ref()
+                .map(|it| it.nature())
                 .unwrap_or_default(),
         }),
         QueueKind::Named { .. } | QueueKind::Plain { .. } | QueueKind::Temporary { .. } => None,

@@ -1,5 +1,8 @@
 //! What a durable subscription is besides a queue: what it may hold, whether anybody is there, and what it missed.
 
+use super::{attributes::Lanes, selector::Selector, subscribe::Wish};
+use crate::embedded::connection::ConnectionId;
+
 /// What becomes of a message that a full durable subscription would have to keep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnLimit {
@@ -79,6 +82,8 @@ pub struct SubscriptionRule {
     pub max_offline_ms: Option<Option<i64>>,
     /// See [`SubscriptionLimits::on_limit`].
     pub on_limit: Option<OnLimit>,
+    /// Which of its messages are dealt with one after the other, where several consumers share it.
+    pub lanes: Option<Lanes>,
 }
 
 impl SubscriptionRule {
@@ -124,6 +129,17 @@ pub(crate) fn limits_by(
     limits
 }
 
+/// The lanes of a subscription by these rules.
+pub(crate) fn lanes_by(rules: &[SubscriptionRule], client_id: &str, name: &str) -> Lanes {
+    let about = |own: bool| {
+        let rules = rules.iter().rev();
+        let mut rules =
+            rules.filter(move |it| it.is_about(client_id, name) && it.is_about_all() != own);
+        rules.find_map(|rule| rule.lanes)
+    };
+    about(true).or_else(|| about(false)).unwrap_or_default()
+}
+
 /// Messages that a durable subscription has missed because it was full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
@@ -163,10 +179,59 @@ pub(crate) struct Standing {
     pub(crate) gap: Option<Gap>,
 }
 
+/// Which messages a topic's subscription wants, if not all.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Filter {
+    pub(crate) selector: Option<Selector>,
+    /// None that this connection sends.
+    pub(crate) not_from: Option<ConnectionId>,
+}
+
+/// What makes a durable subscription another one, besides its topic.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Nature {
+    /// Which messages it wants, in the words of its client.
+    pub(crate) selector: Option<String>,
+    /// It does not want what its own client sends.
+    pub(crate) no_local: bool,
+}
+
+impl Nature {
+    pub(super) fn of(wish: &Wish) -> Self {
+        Self {
+            selector: wish.selector.as_ref().map(|it| it.as_str().to_owned()),
+            no_local: wish.options.no_local,
+        }
+    }
+
+    /// In what way this one is not the other, in words.
+    pub(crate) fn difference(&self, other: &Self) -> Option<String> {
+        let shown = |selector: &Option<String>| match selector {
+            Some(text) => format!("the selector \"{text}\""),
+            None => "no selector".to_owned(),
+        };
+        if self.selector != other.selector {
+            let (this, that) = (shown(&self.selector), shown(&other.selector));
+            return Some(format!("has {this}, not {that}"));
+        }
+        let leaves_out = |no_local: bool| if no_local { "leaves out" } else { "has" };
+        (self.no_local != other.no_local).then(|| {
+            let (this, that) = (leaves_out(self.no_local), leaves_out(other.no_local));
+            format!("{this} what its own client sends, and it was asked that it {that} it")
+        })
+    }
+}
+
 /// A durable subscription, besides its queue.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Subscriber {
     pub(crate) limits: SubscriptionLimits,
+    /// Which messages it wants, if not all.
+    pub(crate) selector: Option<Selector>,
+    /// It does not want what its own client sends.
+    pub(crate) no_local: bool,
+    /// An administrator has made it.
+    pub(crate) registered: bool,
     /// Since when its client is away; `None`: it is there.
     pub(crate) away_since: Option<i64>,
     /// It is not cancelled before this time.
@@ -182,10 +247,20 @@ pub(crate) struct Subscriber {
 }
 
 impl Subscriber {
-    pub(crate) fn new(limits: SubscriptionLimits) -> Self {
+    pub(crate) fn new(limits: SubscriptionLimits, nature: &Nature) -> Self {
         Self {
             limits,
+            // It was one when it was written down.
+            selector: nature.selector.as_ref().and_then(|text| text.parse().ok()),
+            no_local: nature.no_local,
             ..Self::default()
+        }
+    }
+
+    pub(crate) fn nature(&self) -> Nature {
+        Nature {
+            selector: self.selector.as_ref().map(|it| it.as_str().to_owned()),
+            no_local: self.no_local,
         }
     }
 

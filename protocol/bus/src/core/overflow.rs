@@ -6,8 +6,9 @@ use pillarbox_messages::{Destination, wording::count as count_of};
 
 use super::{
     Core,
+    attributes::QueueAttributes,
     directory::definition_of,
-    durable::{Gap, OnLimit, Subscriber, away_share, limits_by},
+    durable::{Gap, OnLimit, Subscriber, away_share, lanes_by, limits_by},
     message::{MessageId, QueuedMessage},
     queue::{Held, Queue, QueueKind, State},
     unit::{Entry, QueueId},
@@ -328,7 +329,9 @@ impl Core {
         subscriber.grace_until = limits
             .max_offline_ms
             .map(|longest| now.saturating_add(longest.min(GRACE)));
+        let lanes = lanes_by(&self.rules, client_id, name);
         let old = std::mem::replace(&mut subscriber.limits, limits);
+        subscriber.registered = registered;
         let was_away = subscriber.away_since;
         // Who had all the time in the world has a new limit from now on only.
         if was_away.is_none() || (old.max_offline_ms.is_none() && limits.max_offline_ms.is_some()) {
@@ -337,6 +340,14 @@ impl Core {
         let (changed, moved) = (old != limits, subscriber.away_since != was_away);
         self.absences
             .extend(subscriber.deadline().map(|at| (at, id)));
+        if queue.attributes.lanes != lanes {
+            // Nobody consumes yet.
+            let attributes = QueueAttributes {
+                lanes,
+                ..queue.attributes.clone()
+            };
+            queue.become_like(attributes, None);
+        }
         self.away_bytes = self.away_bytes.saturating_add(queue.bytes);
         if changed && let Some(definition) = definition_of(queue) {
             self.draft.write_synced(Entry::Define {

@@ -9,7 +9,7 @@ pub(crate) use super::held::{Held, State};
 use super::{
     attributes::{Lanes, QueueAttributes},
     correlations::Correlations,
-    durable::Subscriber,
+    durable::{Filter, Subscriber},
     epoch::{Drain, Next},
     lanes::{ConsumerId, LaneId, LaneTable, hash},
     message::{MessageId, QueuedMessage},
@@ -138,6 +138,8 @@ pub(crate) struct Queue {
     pub(crate) attributes: QueueAttributes,
     /// What it is besides, if it is the backlog of a durable subscription.
     pub(crate) subscriber: Option<Box<Subscriber>>,
+    /// What a plain subscription wants, if not everything.
+    pub(crate) filter: Option<Box<Filter>>,
     pub(crate) messages: Paged<Held>,
     /// The messages in [`State::Ready`] that are in no lane.
     pub(crate) ready: Ranks,
@@ -173,6 +175,7 @@ impl Queue {
         Self {
             kind,
             subscriber: None,
+            filter: None,
             lanes: LaneTable::new(attributes.lanes).map(Box::new),
             ready: Ranks::new(attributes.order.latest_first),
             attributes,

@@ -9,7 +9,7 @@ use super::{
     attributes::{QueueAttributes, QueueDefinition},
     dedup::Known,
     draft::Draft,
-    durable::{Standing, Subscriber, SubscriptionLimits, SubscriptionRule},
+    durable::{Nature, Standing, Subscriber, SubscriptionLimits, SubscriptionRule},
     message::{MessageId, QueuedMessage},
     queue::{Queue, QueueKind},
     unit::{Definition, Entry, Place, QueueId, REMEMBERED},
@@ -28,6 +28,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) queues: &'a [QueueDefinition],
     /// Durable subscriptions, as client id, name and topic.
     pub(crate) durable_subscriptions: &'a [(String, String, Destination)],
+    /// Topics that are for durable subscriptions; made if they aren't there.
+    pub(crate) durable_topics: &'a [Destination],
     /// What is said about all durable subscriptions, and about single ones.
     pub(crate) subscription_rules: &'a [SubscriptionRule],
 }
@@ -101,13 +103,15 @@ impl Core {
         for definition in wanted.queues {
             self.define_queue(definition)?;
         }
-        for destination in wanted.destinations {
+        for destination in wanted.destinations.iter().chain(wanted.durable_topics) {
             self.define(destination)?;
         }
+        let durable = wanted.durable_topics.iter().map(Destination::name);
+        self.durable_topics = durable.map(str::to_owned).collect();
         self.rules = wanted.subscription_rules.to_vec();
         let mut registered = BTreeSet::new();
         for (client_id, name, topic) in wanted.durable_subscriptions {
-            registered.insert(self.register_durable(client_id, name, topic, true)?);
+            registered.insert(self.register_durable(client_id, name, topic)?);
         }
         self.settle_subscribers(&registered);
         self.blame_hands();
@@ -169,13 +173,14 @@ impl Core {
                 name,
                 topic,
                 limits,
+                nature,
             } => {
                 let kind = QueueKind::Durable {
                     client_id,
                     name,
                     topic,
                 };
-                return self.replay_subscriber(queue, kind, limits);
+                return self.replay_subscriber(queue, kind, limits, &nature);
             }
         };
         match self.queues.get_mut(&queue) {
@@ -196,12 +201,18 @@ impl Core {
         self.note_names();
     }
 
-    fn replay_subscriber(&mut self, id: QueueId, kind: QueueKind, limits: SubscriptionLimits) {
+    fn replay_subscriber(
+        &mut self,
+        id: QueueId,
+        kind: QueueKind,
+        limits: SubscriptionLimits,
+        nature: &Nature,
+    ) {
         match self.subscriber(id) {
             Some(known) => known.limits = limits,
             None => {
                 let mut new = Queue::new(kind, QueueAttributes::plain());
-                new.subscriber = Some(Box::new(Subscriber::new(limits)));
+                new.subscriber = Some(Box::new(Subscriber::new(limits, nature)));
                 self.insert_known(id, new);
             }
         }

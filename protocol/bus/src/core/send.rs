@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pillarbox_messages::DestinationKind;
+use pillarbox_messages::{Destination, DestinationKind};
 
 use super::{
     Core, Counters,
@@ -16,6 +16,7 @@ use super::{
     overflow::{Ahead, AllAhead},
     position::Wanted,
     queue::{Held, QueueKind, State},
+    selector::Selector,
     unit::{Entry, Place, QueueId},
 };
 use crate::{
@@ -154,7 +155,8 @@ impl Core {
             return u64::from(message.destination.kind() == DestinationKind::Queue);
         }
         let targets = self.directory.targets(&message.destination);
-        targets
+        let lost = u64::from(self.is_missed_by_all(&message.destination, &targets));
+        let kept = targets
             .into_iter()
             .filter(|id| self.counts_for_capacity(*id))
             .filter(|id| {
@@ -162,13 +164,22 @@ impl Core {
                 let full = self.limit_reached(*id, message.size(), none_ahead);
                 full.is_none()
             })
-            .count() as u64
+            .count() as u64;
+        kept.saturating_add(lost)
+    }
+
+    /// Whether the topic is for durable subscriptions, and there is none.
+    fn is_missed_by_all(&self, destination: &Destination, targets: &[QueueId]) -> bool {
+        destination.kind() == DestinationKind::Topic
+            && self.durable_topics.contains(destination.name())
+            && !targets.iter().any(|id| self.is_lasting(*id))
     }
 
     /// Whether the log must take note of the message, even if it is only that it was missed.
     fn is_to_last(&self, message: &NewMessage) -> bool {
         let mut targets = self.directory.targets(&message.destination).into_iter();
         targets.any(|id| self.is_lasting(id))
+            || self.durable_topics.contains(message.destination.name())
     }
 
     /// Refuses a message that a full subscription does not let pass.
@@ -266,21 +277,22 @@ impl Core {
             (false, true) => vec![self.error_queue()],
             (false, false) => Vec::new(),
         };
-        if !known || targets.is_empty() {
+        let missed_by_all = self.is_missed_by_all(&new.destination, &targets);
+        if !known || targets.is_empty() || missed_by_all {
             self.counters.unroutable += 1;
         }
         let sent = Sent {
             id,
-            unroutable: !known,
+            unroutable: !known || missed_by_all,
         };
-        if targets.is_empty() {
+        if targets.is_empty() && !missed_by_all {
             return sent;
         }
         if new.expires_at.is_some_and(|at| at <= self.now) {
             self.counters.expired += 1;
             return sent;
         }
-        let lasting = targets.iter().any(|queue| self.is_lasting(*queue));
+        let lasting = missed_by_all || targets.iter().any(|queue| self.is_lasting(*queue));
         let dedup = new.dedup.take();
         let wanted = Wanted::of(&new).filter(|_| !lost_queue);
         let session = self.sessions.get(&connection);
@@ -291,7 +303,17 @@ impl Core {
             to_error_queue(&mut parts, Reason::Unroutable, &original);
         }
         let message = Arc::new(parts.pack(&mut self.addresses));
-        let stored = self.place(message, &targets, wanted);
+        let lost = missed_by_all.then(|| {
+            let changed = message
+                .clone()
+                .changed(|parts| to_error_queue(parts, Reason::Unroutable, &original));
+            Arc::new(changed)
+        });
+        let mut stored = self.place(message, (connection, &targets), wanted);
+        if let Some(lost) = lost {
+            let error_queue = self.error_queue();
+            stored |= self.place(lost, (connection, &[error_queue]), None);
+        }
         if let Some(dedup) = dedup {
             self.remember((id, stored), &new.destination, &dedup);
         }
@@ -317,13 +339,13 @@ impl Core {
     fn place(
         &mut self,
         message: Arc<QueuedMessage>,
-        targets: &[QueueId],
+        (sender, targets): (ConnectionId, &[QueueId]),
         wanted: Option<Wanted>,
     ) -> bool {
         let lasts = message.persistent && targets.iter().any(|queue| self.is_lasting(*queue));
         let mut stored = Vec::new();
         for &queue in targets {
-            if !self.make_way(queue, &message) {
+            if !self.is_wanted(queue, &message, sender) || !self.make_way(queue, &message) {
                 continue;
             }
             let is_stored = message.persistent && self.is_lasting(queue);
@@ -344,6 +366,34 @@ impl Core {
             });
         }
         lasts
+    }
+
+    /// Whether the subscription behind a queue wants the message.
+    fn is_wanted(&self, id: QueueId, message: &QueuedMessage, sender: ConnectionId) -> bool {
+        let Some(queue) = self.queues.get(&id) else {
+            return false;
+        };
+        let selects = |selector: &Option<Selector>| {
+            let selector = selector.as_ref();
+            selector.is_none_or(|selector| selector.selects(message))
+        };
+        if let Some(filter) = &queue.filter {
+            return filter.not_from != Some(sender) && selects(&filter.selector);
+        }
+        let (
+            Some(subscriber),
+            QueueKind::Durable {
+                client_id: owner, ..
+            },
+        ) = (&queue.subscriber, &queue.kind)
+        else {
+            return true;
+        };
+        let is_own = || {
+            let session = self.sessions.get(&sender);
+            session.is_some_and(|session| session.client_id == *owner)
+        };
+        selects(&subscriber.selector) && !(subscriber.no_local && is_own())
     }
 
     /// Puts a message into a queue, where it may be somebody's.
@@ -529,7 +579,7 @@ impl Core {
         };
         let Counters { slow_consumers, .. } = &mut self.counters;
         *slow_consumers += 1;
-        let destination = pillarbox_messages::Destination::topic(topic);
+        let destination = Destination::topic(topic);
         let reason = BusError::SlowConsumer { destination, limit };
         for consumer in queue.consumers.clone() {
             self.close_subscription(consumer.connection, consumer.subscription, reason.clone());

@@ -8,14 +8,16 @@ use super::{
     Core,
     admin::is_administration,
     directory::check_name,
-    durable::limits_by,
+    durable::{Filter, Nature, limits_by},
     queue::{Consumer, Queue, QueueKind, Wants},
     selector::Selector,
     session::SessionSubscription,
     unit::QueueId,
 };
 use crate::{
-    embedded::connection::{AckMode, ConnectionId, Token, USUAL_PREFETCH, temporary_prefix},
+    embedded::connection::{
+        AckMode, ConnectionId, SubscribeOptions, Token, USUAL_PREFETCH, temporary_prefix,
+    },
     error::BusError,
 };
 
@@ -37,6 +39,7 @@ pub(super) struct Wish {
     pub(super) ack: AckMode,
     pub(super) prefetch: u32,
     pub(super) selector: Option<Selector>,
+    pub(super) options: SubscribeOptions,
     /// How long a message may be in hand, in milliseconds.
     pub(super) ack_timeout: Option<i64>,
 }
@@ -58,7 +61,11 @@ impl Core {
             bytes: 0,
             once: false,
             part,
-            wants: wish.selector.map(|it| Box::new(Wants::new(it))),
+            // What a topic's subscription does not want never comes to its queue.
+            wants: wish
+                .selector
+                .filter(|_| wish.destination.kind() == DestinationKind::Queue)
+                .map(|it| Box::new(Wants::new(it))),
         };
         if let Some(queue) = self.queues.get_mut(&queue_id) {
             queue.add_consumer(consumer);
@@ -120,7 +127,8 @@ impl Core {
     ) -> Result<(), BusError> {
         let session = self.sessions.get(&connection).ok_or(BusError::Closed)?;
         let client_id = session.client_id.clone();
-        let Some(queue_id) = self.directory.durable(&client_id, &name) else {
+        let own = self.directory.durable(&client_id, &name);
+        let Some(queue_id) = own.or_else(|| self.directory.durable("", &name)) else {
             let detail = format!("client '{client_id}' has no durable subscription '{name}'");
             return Err(BusError::invalid(detail));
         };
@@ -142,41 +150,26 @@ impl Core {
         Ok(())
     }
 
-    /// Makes a durable subscription if it isn't there. `registered`: before its client comes, so that it misses nothing.
+    /// Makes a durable subscription before its client comes, so that it misses nothing.
     pub(super) fn register_durable(
         &mut self,
         client_id: &str,
         name: &str,
         destination: &Destination,
-        registered: bool,
     ) -> Result<QueueId, BusError> {
-        let (client_id, name, topic) = (
-            client_id.to_owned(),
-            name.to_owned(),
-            destination.name().to_owned(),
-        );
-        let Some(queue_id) = self.directory.durable(&client_id, &name) else {
-            check_name(&topic)?;
-            check_durable_name(&name)?;
-            let limits = limits_by(&self.rules, &client_id, &name, registered);
-            let kind = QueueKind::Durable {
-                client_id,
-                name,
-                topic,
-            };
-            return Ok(self.make_subscriber(kind, limits));
-        };
-        match self.queues.get(&queue_id).map(|queue| &queue.kind) {
-            Some(QueueKind::Durable {
-                topic: existing, ..
-            }) if *existing != topic => Err(BusError::SubscriptionMismatch {
-                client_id,
-                name,
-                existing: Destination::topic(existing),
-                requested: destination.clone(),
-            }),
-            _ => Ok(queue_id),
+        if let Some(id) = self.directory.durable(client_id, name) {
+            self.check_topic(id, destination)?;
+            return Ok(id);
         }
+        check_name(destination.name())?;
+        check_durable_name(name)?;
+        let limits = limits_by(&self.rules, client_id, name, true);
+        let kind = QueueKind::Durable {
+            client_id: client_id.to_owned(),
+            name: name.to_owned(),
+            topic: destination.name().to_owned(),
+        };
+        Ok(self.make_subscriber(kind, limits, Nature::default()))
     }
 
     /// The queue to take from, made if this is what its kind is about; and the one lane of it that is wanted, if so.
@@ -191,12 +184,10 @@ impl Core {
         let queue = match (wish.destination.kind(), &wish.durable) {
             (DestinationKind::Topic, None) => {
                 self.check_new_queue(&wish.destination)?;
-                self.make_queue(QueueKind::Plain {
-                    topic: name.to_owned(),
-                })
+                self.plain_queue(connection, wish)
             }
             (DestinationKind::Topic, Some(durable)) => {
-                self.durable_queue(connection, durable, &wish.destination)?
+                self.durable_queue(connection, durable, wish)?
             }
             (DestinationKind::Queue, None) => {
                 if let Some(found) = self.directory.resolve(name) {
@@ -217,14 +208,14 @@ impl Core {
         Ok((queue, None))
     }
 
-    /// A topic's subscriptions keep everything, and lanes have an order that nobody may choose from.
+    /// Lanes have an order that nobody may choose from.
     fn check_selector(&self, wish: &Wish) -> Result<(), BusError> {
         if wish.selector.is_none() {
             return Ok(());
         }
-        if wish.destination.kind() != DestinationKind::Queue {
+        if wish.destination.kind() == DestinationKind::TemporaryQueue {
             return Err(BusError::invalid(
-                "only a queue's consumers can have a selector",
+                "a temporary queue's consumer can't have a selector",
             ));
         }
         let found = self.directory.resolve(wish.destination.name());
@@ -261,8 +252,8 @@ impl Core {
                 "a subscription needs a prefetch of at least 1",
             ));
         }
-        check_ack_timeout(wish.ack_timeout, wish.ack)?;
-        Ok(())
+        check_options(wish)?;
+        check_ack_timeout(wish.ack_timeout, wish.ack)
     }
 
     /// Whether a queue may be made for a subscriber of this destination.
@@ -283,36 +274,148 @@ impl Core {
         })
     }
 
+    /// What a plain subscription has not taken yet, of what it wants.
+    fn plain_queue(&mut self, connection: ConnectionId, wish: &Wish) -> QueueId {
+        let id = self.make_queue(QueueKind::Plain {
+            topic: wish.destination.name().to_owned(),
+        });
+        let filter = Filter {
+            selector: wish.selector.clone(),
+            not_from: wish.options.no_local.then_some(connection),
+        };
+        if filter != Filter::default()
+            && let Some(queue) = self.queues.get_mut(&id)
+        {
+            queue.filter = Some(Box::new(filter));
+        }
+        id
+    }
+
     fn durable_queue(
         &mut self,
         connection: ConnectionId,
         name: &str,
-        destination: &Destination,
+        wish: &Wish,
     ) -> Result<QueueId, BusError> {
         let session = self.sessions.get(&connection).ok_or(BusError::Closed)?;
         let client_id = session.client_id.clone();
-        if client_id.is_empty() {
+        let shared = wish.options.shared;
+        if client_id.is_empty() && !shared {
             return Err(BusError::invalid(
                 "a durable subscription needs a client id",
             ));
         }
-        if self.directory.durable(&client_id, name).is_none() {
-            self.check_new_queue(destination)?;
-            self.check_durables()?;
-            self.check_room()?;
+        self.check_shared(&client_id, name, shared)?;
+        let owner = if shared { "" } else { client_id.as_str() };
+        if let Some(id) = self.directory.durable(owner, name) {
+            if self
+                .queues
+                .get(&id)
+                .is_some_and(|it| !shared && !it.consumers.is_empty())
+            {
+                let name = name.to_owned();
+                return Err(BusError::SubscriptionInUse { client_id, name });
+            }
+            match self.check_same(id, wish) {
+                Ok(()) => return Ok(id),
+                Err(_) if wish.options.replace => self.end_replaced(id)?,
+                Err(error) => return Err(error),
+            }
         }
-        let queue_id = self.register_durable(&client_id, name, destination, false)?;
-        let in_use = self
-            .queues
-            .get(&queue_id)
-            .is_some_and(|queue| !queue.consumers.is_empty());
-        if in_use {
-            return Err(BusError::SubscriptionInUse {
+        self.check_new_queue(&wish.destination)?;
+        self.check_durables()?;
+        self.check_room()?;
+        check_name(wish.destination.name())?;
+        check_durable_name(name)?;
+        let limits = limits_by(&self.rules, owner, name, false);
+        let kind = QueueKind::Durable {
+            client_id: owner.to_owned(),
+            name: name.to_owned(),
+            topic: wish.destination.name().to_owned(),
+        };
+        Ok(self.make_subscriber(kind, limits, Nature::of(wish)))
+    }
+
+    /// Refuses whoever takes a shared subscription for his own, or his own for a shared one.
+    fn check_shared(&self, client_id: &str, name: &str, shared: bool) -> Result<(), BusError> {
+        let detail = match shared {
+            true if !client_id.is_empty() && self.directory.durable(client_id, name).is_some() => {
+                "is its own, not shared"
+            }
+            false if self.directory.durable("", name).is_some() => "is shared, not its own",
+            _ => return Ok(()),
+        };
+        Err(BusError::SubscriptionDiffers {
+            client_id: client_id.to_owned(),
+            name: name.to_owned(),
+            detail: detail.to_owned(),
+        })
+    }
+
+    fn check_topic(&self, id: QueueId, requested: &Destination) -> Result<(), BusError> {
+        match self.queues.get(&id).map(|queue| &queue.kind) {
+            Some(QueueKind::Durable {
                 client_id,
-                name: name.to_owned(),
+                name,
+                topic,
+            }) if topic != requested.name() => Err(BusError::SubscriptionMismatch {
+                client_id: client_id.clone(),
+                name: name.clone(),
+                existing: Destination::topic(topic),
+                requested: requested.clone(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses whoever wants another subscription than the one of this name is.
+    fn check_same(&self, id: QueueId, wish: &Wish) -> Result<(), BusError> {
+        self.check_topic(id, &wish.destination)?;
+        let Some(queue) = self.queues.get(&id) else {
+            return Ok(());
+        };
+        let (
+            Some(subscriber),
+            QueueKind::Durable {
+                client_id, name, ..
+            },
+        ) = (&queue.subscriber, &queue.kind)
+        else {
+            return Ok(());
+        };
+        let (existing, requested) = (subscriber.nature(), Nature::of(wish));
+        existing.difference(&requested).map_or(Ok(()), |detail| {
+            Err(BusError::SubscriptionDiffers {
+                client_id: client_id.clone(),
+                name: name.clone(),
+                detail,
+            })
+        })
+    }
+
+    /// Another subscription takes the name of this one, which nobody uses.
+    fn end_replaced(&mut self, id: QueueId) -> Result<(), BusError> {
+        let queue = self.queues.get(&id);
+        if let Some(QueueKind::Durable {
+            client_id, name, ..
+        }) = queue.map(|queue| &queue.kind)
+            && queue.is_some_and(|queue| !queue.consumers.is_empty())
+        {
+            return Err(BusError::SubscriptionInUse {
+                client_id: client_id.clone(),
+                name: name.clone(),
             });
         }
-        Ok(queue_id)
+        if queue
+            .and_then(|it| it.subscriber.as_ref())
+            .is_some_and(|it| it.registered)
+        {
+            return Err(BusError::invalid(
+                "this durable subscription is the settings' own: change it there",
+            ));
+        }
+        self.drop_queue(id);
+        Ok(())
     }
 
     /// Who comes back to a queue that exists is never refused for the number of all others.
@@ -374,6 +477,27 @@ pub(crate) fn check_ack_timeout(milliseconds: Option<i64>, ack: AckMode) -> Resu
     let fault = match (milliseconds, ack) {
         (_, AckMode::Auto) => "where nothing is acknowledged there is no time to do it in",
         (..1, _) => "a time to acknowledge in is at least 1 ms",
+        _ => return Ok(()),
+    };
+    Err(BusError::invalid(fault))
+}
+
+/// Refuses what makes no sense for what is subscribed to.
+fn check_options(wish: &Wish) -> Result<(), BusError> {
+    let SubscribeOptions {
+        no_local,
+        shared,
+        replace,
+    } = wish.options;
+    let is_topic = wish.destination.kind() == DestinationKind::Topic;
+    let fault = match (no_local, shared || replace) {
+        (true, _) if !is_topic => {
+            "only a topic's subscription can leave out what its own connection sends"
+        }
+        (true, _) if shared => "a shared subscription is nobody's own, and so are all messages",
+        (_, true) if wish.durable.is_none() => {
+            "only a durable subscription can be shared or replaced"
+        }
         _ => return Ok(()),
     };
     Err(BusError::invalid(fault))

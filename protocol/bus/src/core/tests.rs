@@ -17,6 +17,7 @@ mod pulling;
 mod repeating;
 mod reported;
 mod routing;
+mod shared;
 mod simulation;
 mod transactions;
 
@@ -35,7 +36,9 @@ use super::{
 };
 use crate::{
     BusError, ClientTemplates, QueueAttributes, QueueDefinition,
-    embedded::connection::{AckMode, Command, ConnectionId, DeliveryId, Event, MessageId, Token},
+    embedded::connection::{
+        AckMode, Command, ConnectionId, DeliveryId, Event, MessageId, SubscribeOptions, Token,
+    },
     log::codec,
 };
 
@@ -57,6 +60,7 @@ pub(super) struct World {
     troubles: Vec<SubscriptionTrouble>,
     /// What an administrator says about durable subscriptions.
     rules: Vec<SubscriptionRule>,
+    durable_topics: Vec<Destination>,
     /// Those that he has registered.
     registered: Vec<(String, String, Destination)>,
 }
@@ -98,6 +102,7 @@ impl World {
             troubles: Vec::new(),
             rules: Vec::new(),
             registered: Vec::new(),
+            durable_topics: Vec::new(),
         };
         world.start().unwrap();
         world.units.clear();
@@ -121,6 +126,7 @@ impl World {
             destinations: &destinations,
             queues: &self.queues,
             durable_subscriptions: &self.registered,
+            durable_topics: &self.durable_topics,
             subscription_rules: &self.rules,
         };
         let effects = core.start(self.now, &wanted)?;
@@ -228,6 +234,7 @@ impl World {
         prefetch: u32,
     ) -> Result<bool, BusError> {
         self.ask(connection, |token| Command::Subscribe {
+            options: SubscribeOptions::default(),
             ack_timeout: None,
             selector: None,
             subscription,
@@ -246,6 +253,7 @@ impl World {
         name: &str,
     ) -> Result<bool, BusError> {
         self.ask(connection, |token| Command::Subscribe {
+            options: SubscribeOptions::default(),
             ack_timeout: None,
             selector: None,
             subscription: 900,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     attributes::QueueAttributes,
-    durable::{Gap, Standing, SubscriptionLimits},
+    durable::{Gap, Nature, Standing, SubscriptionLimits},
     epoch::Drain,
     message::{MessageId, QueuedMessage},
     rank::SortKey,
@@ -77,6 +77,7 @@ pub(crate) enum Definition {
         name: String,
         topic: String,
         limits: SubscriptionLimits,
+        nature: Nature,
     },
 }
 

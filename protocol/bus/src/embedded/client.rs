@@ -18,7 +18,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use self::events::{Entry, Shared, Table, take_events};
 use super::{
     Broker,
-    connection::{AckMode, Command, CommandSender, NewMessage, Token},
+    connection::{AckMode, Command, CommandSender, NewMessage, SubscribeOptions, Token},
 };
 use crate::{
     admin,
@@ -165,6 +165,7 @@ impl Client {
     pub(crate) async fn subscribe(
         &self,
         request: SubscribeRequest,
+        (selector, options): (Option<Selector>, SubscribeOptions),
     ) -> Result<Subscribed, BusError> {
         let SubscribeRequest {
             destination,
@@ -190,7 +191,8 @@ impl Client {
             // `Auto` is acknowledged when the message leaves the subscription's channel.
             ack: AckMode::Individual,
             prefetch,
-            selector: None,
+            selector,
+            options,
             ack_timeout: ack_timeout.map(milliseconds),
             token,
         };

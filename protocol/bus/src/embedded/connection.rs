@@ -46,6 +46,18 @@ pub enum AckMode {
     Individual,
 }
 
+/// What may be out of the ordinary about a subscription to a topic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SubscribeOptions {
+    /// Not the messages that this connection sends; of a durable subscription, those that its client sends.
+    pub no_local: bool,
+    /// The durable subscription is nobody's own: whoever names it takes from it, one message each.
+    pub shared: bool,
+    /// If the durable subscription is another than wanted (of another topic, or with another selector), it ends with
+    /// everything in it, and the one that is wanted is made.
+    pub replace: bool,
+}
+
 /// How long somebody waits for a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
@@ -72,8 +84,11 @@ pub enum Command {
         ack: AckMode,
         /// How many deliveries may be unacknowledged; not 0, and [`USUAL_PREFETCH`] for what is usual.
         prefetch: u32,
-        /// Which messages it wants, if not all; queues without lanes only.
+        /// Which messages it wants, if not all; not where a queue has lanes. What a topic's subscription does not want never
+        /// comes to it.
         selector: Option<Selector>,
+        /// What is out of the ordinary.
+        options: SubscribeOptions,
         /// How long a delivery may be in hand, in milliseconds; then the oldest one returns, counted, and the
         /// subscription is closed. Nothing of it is handed to anybody else before this connection has been told or, if
         /// it is not within this process, has ended.

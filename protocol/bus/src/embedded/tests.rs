@@ -679,6 +679,7 @@ async fn b56_messages_come_at_their_times_though_nothing_else_happens() {
     for goal in [MESSAGES / 2, MESSAGES] {
         let mut taker = broker.connect("").unwrap();
         let command = Command::Subscribe {
+            options: crate::SubscribeOptions::default(),
             subscription: 1,
             destination: Destination::queue("work"),
             durable: None,

@@ -157,6 +157,7 @@ fn open<S: Storage>(
         destinations: &options.destinations,
         queues: &options.queues,
         durable_subscriptions: &options.durable_subscriptions,
+        durable_topics: &options.durable_topics,
         subscription_rules: &options.subscription_rules,
     };
     let effects = core.start(now, &wanted)?;

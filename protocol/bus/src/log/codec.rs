@@ -9,7 +9,7 @@ use pillarbox_messages::DestinationKind;
 
 use crate::core::{
     attributes::QueueAttributes,
-    durable::SubscriptionLimits,
+    durable::{Nature, SubscriptionLimits},
     message::{Addresses, Cause, Failure, MAX_PRIORITY, MessageId, Parts, QueuedMessage, Reason},
     rank::SortKey,
     unit::{Definition, Entry, Hand, Place, QueueId},
@@ -266,12 +266,13 @@ fn put_definition(out: &mut Vec<u8>, definition: &Definition) {
             name,
             topic,
             limits,
+            nature,
         } => {
             out.push(DURABLE_LIKE);
             put_bytes(out, client_id.as_bytes());
             put_bytes(out, name.as_bytes());
             put_bytes(out, topic.as_bytes());
-            durable::put(out, limits);
+            durable::put(out, limits, nature);
         }
     }
 }
@@ -509,13 +510,19 @@ impl<'a> Reader<'a> {
                 name: self.string()?,
                 topic: self.string()?,
                 limits: SubscriptionLimits::default(),
+                nature: Nature::default(),
             },
-            DURABLE_LIKE => Definition::Durable {
-                client_id: self.string()?,
-                name: self.string()?,
-                topic: self.string()?,
-                limits: durable::read(self)?,
-            },
+            DURABLE_LIKE => {
+                let (client_id, name, topic) = (self.string()?, self.string()?, self.string()?);
+                let (limits, nature) = durable::read(self)?;
+                Definition::Durable {
+                    client_id,
+                    name,
+                    topic,
+                    limits,
+                    nature,
+                }
+            }
             _ => return None,
         })
     }
@@ -655,14 +662,16 @@ mod tests {
                 text(),
                 text(),
                 text(),
-                durable::tests::any_limits()
+                durable::tests::any_limits(),
+                durable::tests::any_nature()
             )
-                .prop_map(|(queue, client_id, name, topic, limits)| {
+                .prop_map(|(queue, client_id, name, topic, limits, nature)| {
                     let definition = Definition::Durable {
                         client_id,
                         name,
                         topic,
                         limits,
+                        nature,
                     };
                     Entry::Define {
                         queue: QueueId(queue),
@@ -732,6 +741,7 @@ mod tests {
             name: "mine".to_owned(),
             topic: "news".to_owned(),
             limits: SubscriptionLimits::default(),
+            nature: Nature::default(),
         };
         let queue = QueueId(7);
         assert_eq!(

@@ -5,7 +5,7 @@ use super::{World, queue, work};
 use crate::{
     Lanes, QueueAttributes,
     core::message::NewMessage,
-    embedded::connection::{AckMode, Command, ConnectionId, DeliveryId},
+    embedded::connection::{AckMode, Command, ConnectionId, DeliveryId, SubscribeOptions},
 };
 
 /// Order, and what is to be done with it.
@@ -107,6 +107,7 @@ fn fail_in_the_work(ack: AckMode, transacted: bool) -> Vec<String> {
     let mut world = World::new();
     let consumer = world.open(1, "c");
     let subscribed = world.ask(consumer, |token| Command::Subscribe {
+        options: SubscribeOptions::default(),
         ack_timeout: None,
         selector: None,
         subscription: 1,

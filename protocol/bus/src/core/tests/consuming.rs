@@ -6,7 +6,7 @@ use super::{World, news, queue, work};
 use crate::{
     BusError,
     core::{Input, Wanted, message::NewMessage},
-    embedded::connection::{AckMode, Command, Event},
+    embedded::connection::{AckMode, Command, Event, SubscribeOptions},
 };
 
 #[test]
@@ -105,6 +105,7 @@ fn a_cumulative_acknowledgement_covers_its_subscription_up_to_it() {
         let ack = AckMode::Client;
         let prefetch = 10;
         let asked = world.ask(a, |token| Command::Subscribe {
+            options: SubscribeOptions::default(),
             ack_timeout: None,
             selector: None,
             subscription,
@@ -212,6 +213,7 @@ fn an_automatic_delivery_holds_its_credit_until_it_is_handed_over() {
     let a = world.open(1, "a");
     world
         .ask(a, |token| Command::Subscribe {
+            options: SubscribeOptions::default(),
             ack_timeout: None,
             selector: None,
             subscription: 1,

@@ -139,6 +139,7 @@ fn e38_a_cumulative_acknowledgement_covers_what_was_in_hand_of_that_subscription
     let c = world.open(11, "c");
     for (subscription, name) in [(1, "work"), (2, "~error")] {
         let subscribed = world.ask(c, |token| Command::Subscribe {
+            options: crate::SubscribeOptions::default(),
             ack_timeout: None,
             selector: None,
             subscription,

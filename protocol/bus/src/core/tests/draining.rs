@@ -6,7 +6,9 @@ use super::{World, message, queue, work};
 use crate::{
     BusError, LaneHash, Lanes, OnLanePoison, QueueAttributes, QueueDefinition,
     core::{Input, message::NewMessage, queue::State},
-    embedded::connection::{AckMode, Command, ConnectionId, DeliveryId, Event, MessageId, Wait},
+    embedded::connection::{
+        AckMode, Command, ConnectionId, DeliveryId, Event, MessageId, SubscribeOptions, Wait,
+    },
 };
 
 const fn hashed(count: u32) -> Lanes {
@@ -580,6 +582,7 @@ fn a_consumer_that_chooses_and_lanes_exclude_each_other() {
     let a = world.open(1, "a");
     let subscribe = |world: &mut World| {
         world.ask(a, |token| Command::Subscribe {
+            options: SubscribeOptions::default(),
             ack_timeout: None,
             selector: "JMSPriority > 4".parse().ok(),
             subscription: 1,

@@ -14,7 +14,7 @@ use crate::{
         overflow::Trouble,
         tests::invariants,
     },
-    embedded::connection::{AckMode, Command, ConnectionId, DeliveryId, Event},
+    embedded::connection::{AckMode, Command, ConnectionId, DeliveryId, Event, SubscribeOptions},
 };
 
 /// How many were missed, and since when.
@@ -311,6 +311,7 @@ fn abandon(core: &mut Core, number: u64, now: i64) {
         Input::Command {
             connection,
             command: Command::Subscribe {
+                options: SubscribeOptions::default(),
                 subscription: 1,
                 destination: Destination::topic("news"),
                 durable: Some("mine".to_owned()),
@@ -569,4 +570,73 @@ fn no_two_subscriptions_have_one_name_where_they_are_taken_for_queues() {
     }
     assert_eq!(names.len(), pairs.len());
     assert_eq!(world.core.subscription_named("~sub.a%2eb.c"), None);
+}
+
+#[test]
+fn e17_what_no_registered_subscription_of_a_durable_topic_gets_goes_to_the_error_queue() {
+    let mut world = World::new();
+    world.durable_topics = vec![Destination::topic("alarms")];
+    world.restart();
+    let (a, b, d) = (world.open(1, "a"), world.open(2, "b"), world.open(3, "d"));
+    let alarm = |body: &str| message(Destination::topic("alarms"), body);
+    assert_eq!(
+        world.send(a, news("to a topic of the usual kind")),
+        Ok(false)
+    );
+    assert_eq!(world.core.held_messages(), 0);
+    world
+        .subscribe(b, 1, Destination::topic("alarms"), 9)
+        .unwrap();
+    assert_eq!(world.send(a, alarm("1")), Ok(true), "and says so");
+    assert_eq!(world.bodies(), ["1"], "who listens hears it nevertheless");
+    assert_eq!(world.core.counters().unroutable, 2);
+    world.restart();
+    let (a, d) = (world.open(1, "a"), {
+        world.lose(d);
+        world.open(3, "d")
+    });
+    world
+        .subscribe(a, 1, Destination::queue("~error"), 9)
+        .unwrap();
+    let moved = world.delivered_messages();
+    assert_eq!(moved[0].reason().map(|it| it.as_str()), Some("unroutable"));
+    assert_eq!(moved[0].original_destination(), Some("/topic/alarms"));
+    world.subscribe_durable(d, "alarms", "mine").unwrap();
+    world.lose(d);
+    assert_eq!(world.send(a, alarm("2")), Ok(false));
+    assert_eq!(world.bodies(), Vec::<String>::new());
+    let d = world.open(4, "d");
+    world.subscribe_durable(d, "alarms", "mine").unwrap();
+    assert_eq!(world.bodies(), ["2"]);
+}
+
+#[test]
+fn e15_a_subscriber_that_never_returns_fills_nothing_and_holds_up_nobody() {
+    let mut world = World::with_limits(Limits {
+        capacity_bytes: 100_000,
+        ..Limits::default()
+    });
+    let (a, b, d) = (world.open(1, "a"), world.open(2, "b"), world.open(3, "d"));
+    world.subscribe_durable(d, "news", "gone").unwrap();
+    world.lose(d);
+    world.subscribe_durable(b, "news", "there").unwrap();
+    for round in 0..500 {
+        world.send(a, news(&"x".repeat(1_000))).unwrap();
+        world.send(a, work("others' work")).unwrap();
+        let came = world.delivered_to(b);
+        assert_eq!(came.len(), 1, "round {round}");
+        world.ack(b, came[0].1).unwrap();
+        assert!(world.core.away_bytes <= 10_000);
+        if round == 0 {
+            world.subscribe(a, 1, super::queue(), 1).unwrap();
+        }
+        for (_, delivery, ..) in world.delivered_to(a) {
+            world.ack(a, delivery).unwrap();
+        }
+    }
+    assert_eq!(world.troubles.len(), 1);
+    world.pass(7 * DAY);
+    assert_eq!(world.troubles.len(), 2);
+    assert_eq!(world.core.held_messages(), 0);
+    assert_eq!(world.core.durable_count(), 1);
 }

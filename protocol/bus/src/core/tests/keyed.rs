@@ -6,7 +6,9 @@ use super::{World, message, queue, work};
 use crate::{
     BusError, LaneHash, Lanes, QueueAttributes,
     core::{Input, message::NewMessage},
-    embedded::connection::{AckMode, Command, ConnectionId, DeliveryId, Event, USUAL_PREFETCH},
+    embedded::connection::{
+        AckMode, Command, ConnectionId, DeliveryId, Event, SubscribeOptions, USUAL_PREFETCH,
+    },
 };
 
 fn like(lanes: Lanes) -> QueueAttributes {
@@ -115,6 +117,7 @@ fn a_consumer_that_acknowledges_by_taking_may_be_ahead_in_its_own_lane_only() {
     for number in [11, 12] {
         let c = world.open(number, &format!("c{number}"));
         let subscribed = world.ask(c, |token| Command::Subscribe {
+            options: SubscribeOptions::default(),
             ack_timeout: None,
             selector: None,
             subscription: 1,
@@ -452,6 +455,7 @@ fn e30_a_cumulative_acknowledgement_covers_several_lanes() {
     world.open(1, "sender");
     let c = world.open(11, "c");
     let subscribed = world.ask(c, |token| Command::Subscribe {
+        options: SubscribeOptions::default(),
         ack_timeout: None,
         selector: None,
         subscription: 1,
@@ -482,6 +486,7 @@ fn usual(world: &mut World, ack: AckMode, messages: usize, size: usize) -> usize
     let sender = world.open(1, "sender");
     let c = world.open(11, "c");
     let subscribed = world.ask(c, |token| Command::Subscribe {
+        options: SubscribeOptions::default(),
         ack_timeout: None,
         selector: None,
         subscription: 1,

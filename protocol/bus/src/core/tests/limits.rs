@@ -91,7 +91,7 @@ fn a_message_waits_for_its_time_and_passes_nobody() {
 }
 
 #[test]
-fn a_plain_subscriber_that_does_not_keep_up_loses_its_subscription_and_nobody_else() {
+fn b44_a_plain_subscriber_that_does_not_keep_up_loses_its_subscription_and_nobody_else() {
     let mut world = World::with_limits(Limits {
         plain_messages: 5,
         ..Limits::default()

@@ -4,7 +4,9 @@ use super::{World, queue, work};
 use crate::{
     BusError, Lanes, QueueAttributes,
     core::{Input, message::NewMessage},
-    embedded::connection::{AckMode, Cause, Command, ConnectionId, DeliveryId, Event, Reason},
+    embedded::connection::{
+        AckMode, Cause, Command, ConnectionId, DeliveryId, Event, Reason, SubscribeOptions,
+    },
 };
 
 const LIMIT: i64 = 5_000;
@@ -21,6 +23,7 @@ fn subscribe(
     limit: i64,
 ) -> Result<bool, BusError> {
     world.ask(connection, |token| Command::Subscribe {
+        options: SubscribeOptions::default(),
         subscription: 1,
         destination: queue(),
         durable: None,

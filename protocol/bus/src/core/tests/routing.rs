@@ -6,7 +6,7 @@ use super::{World, message, news, queue, work};
 use crate::{
     BusError,
     core::{Input, Limits, message::NewMessage, unit::Entry},
-    embedded::connection::{AckMode, Command, Event},
+    embedded::connection::{AckMode, Command, Event, SubscribeOptions},
 };
 
 #[test]
@@ -98,6 +98,7 @@ fn a_durable_subscription_is_one_topics_and_one_connections() {
     let d = world.open(1, "d");
     world.subscribe_durable(d, "news", "mine").unwrap();
     let again = world.ask(d, |token| Command::Subscribe {
+        options: SubscribeOptions::default(),
         ack_timeout: None,
         selector: None,
         subscription: 2,
@@ -131,6 +132,7 @@ fn only_topics_have_durable_subscriptions() {
     let mut world = World::new();
     let d = world.open(1, "d");
     let refused = world.ask(d, |token| Command::Subscribe {
+        options: SubscribeOptions::default(),
         ack_timeout: None,
         selector: None,
         subscription: 1,

@@ -674,6 +674,7 @@ fn open(
         destinations: &destinations,
         queues: &queues(lanes),
         durable_subscriptions: &durable,
+        durable_topics: &[],
         subscription_rules: rules,
     };
     let effects = core.start(now, &wanted).unwrap();

@@ -6,7 +6,7 @@ use super::{World, news, queue, work};
 use crate::{
     BusError, QueueAttributes,
     core::{Input, Limits, message::NewMessage},
-    embedded::connection::{AckMode, Command, Event},
+    embedded::connection::{AckMode, Command, Event, SubscribeOptions},
 };
 
 #[test]
@@ -343,6 +343,7 @@ fn cumulative_acknowledgements_and_refusals_wait_for_the_commit() {
     let a = world.open(1, "a");
     let (destination, ack) = (queue(), AckMode::Client);
     let subscribe = |token| Command::Subscribe {
+        options: SubscribeOptions::default(),
         ack_timeout: None,
         selector: None,
         subscription: 1,

@@ -219,7 +219,7 @@ fn retry_delay_bytes(delay: RetryDelay) -> Vec<u8> {
     [initial_ms.to_le_bytes(), max_ms.to_le_bytes()].concat()
 }
 
-fn rest_as_text(value: &mut Reader<'_>) -> Option<String> {
+pub(super) fn rest_as_text(value: &mut Reader<'_>) -> Option<String> {
     let rest = value.take(value.rest.len())?;
     String::from_utf8(rest.to_vec()).ok()
 }

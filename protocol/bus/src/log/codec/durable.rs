@@ -1,14 +1,17 @@
 //! What is said about a durable subscription, as bytes: how many things, then each with its number and the length of its
 //! value before it. All are written, so that what one is by default can change without changing what is there.
 
-use super::{Reader, put_bytes, put_length, put_time, put_u64};
-use crate::core::durable::{Gap, OnLimit, Standing, SubscriptionLimits};
+use super::{Reader, attributes::rest_as_text, put_bytes, put_length, put_time, put_u64};
+use crate::core::durable::{Gap, Nature, OnLimit, Standing, SubscriptionLimits};
 
 // Numbers once used here are never given another meaning.
 const MAX_MESSAGES: u8 = 1;
 const MAX_BYTES: u8 = 2;
 const MAX_OFFLINE: u8 = 3;
 const ON_LIMIT: u8 = 4;
+// Written only if they are.
+const SELECTOR: u8 = 5;
+const NO_LOCAL: u8 = 6;
 
 const ON_LIMITS: [(u8, OnLimit); 4] = [
     (1, OnLimit::Gap),
@@ -17,7 +20,7 @@ const ON_LIMITS: [(u8, OnLimit); 4] = [
     (4, OnLimit::RejectPublish),
 ];
 
-pub(super) fn put(out: &mut Vec<u8>, limits: &SubscriptionLimits) {
+pub(super) fn put(out: &mut Vec<u8>, limits: &SubscriptionLimits, nature: &Nature) {
     let SubscriptionLimits {
         max_messages,
         max_bytes,
@@ -30,29 +33,43 @@ pub(super) fn put(out: &mut Vec<u8>, limits: &SubscriptionLimits) {
         (MAX_BYTES, max_bytes.map(u64::to_le_bytes)),
         (MAX_OFFLINE, max_offline_ms.map(i64::to_le_bytes)),
     ];
-    put_length(out, values.len() + 1);
+    let Nature { selector, no_local } = nature;
+    let more = usize::from(selector.is_some()) + usize::from(*no_local);
+    put_length(out, values.len() + 1 + more);
     for (number, value) in values {
         out.push(number);
         put_bytes(out, value.as_ref().map_or(&[], |value| value));
     }
     out.push(ON_LIMIT);
     put_bytes(out, &[on_limit.map_or(0, |(number, _)| number)]);
+    if let Some(text) = selector {
+        out.push(SELECTOR);
+        put_bytes(out, text.as_bytes());
+    }
+    if *no_local {
+        out.push(NO_LOCAL);
+        put_bytes(out, &[]);
+    }
 }
 
-pub(super) fn read(reader: &mut Reader<'_>) -> Option<SubscriptionLimits> {
-    let mut limits = SubscriptionLimits::default();
+pub(super) fn read(reader: &mut Reader<'_>) -> Option<(SubscriptionLimits, Nature)> {
+    let (mut limits, mut nature) = (SubscriptionLimits::default(), Nature::default());
     for _ in 0..reader.u32()? {
         let number = reader.u8()?;
         let mut value = Reader {
             rest: reader.bytes()?,
             addresses: reader.addresses,
         };
-        read_one(&mut limits, number, &mut value)?;
+        match number {
+            SELECTOR => nature.selector = Some(rest_as_text(&mut value)?),
+            NO_LOCAL => nature.no_local = true,
+            _ => read_one(&mut limits, number, &mut value)?,
+        }
         if !value.rest.is_empty() {
             return None;
         }
     }
-    Some(limits)
+    Some((limits, nature))
 }
 
 fn read_one(limits: &mut SubscriptionLimits, number: u8, value: &mut Reader<'_>) -> Option<()> {
@@ -121,6 +138,11 @@ pub(super) mod tests {
                 on_limit: ON_LIMITS[at].1,
             }
         })
+    }
+
+    pub(in super::super) fn any_nature() -> impl Strategy<Value = Nature> {
+        (proptest::option::of("\\PC{0,12}"), any::<bool>())
+            .prop_map(|(selector, no_local)| Nature { selector, no_local })
     }
 
     pub(in super::super) fn any_gap() -> impl Strategy<Value = Option<Gap>> {

@@ -187,6 +187,7 @@ impl Session {
             ack,
             prefetch,
             selector,
+            options,
             ack_timeout,
             kind,
         } = Subscribe::read(frame, self.has_client_id, &self.own)?;
@@ -220,6 +221,7 @@ impl Session {
                 ack,
                 prefetch,
                 selector,
+                options,
                 ack_timeout,
                 token,
             },
@@ -257,11 +259,6 @@ impl Session {
     fn unsubscribe(&mut self, frame: &Frame) -> Result<Command, Refusal> {
         let id = frame.header("id");
         if let Some(name) = subscribe::durable_name(frame) {
-            if !self.has_client_id {
-                return Err(Refusal::invalid(
-                    "a durable subscription needs a client-id in CONNECT",
-                ));
-            }
             let used = self
                 .by_number
                 .iter()

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     core::check_ack_timeout,
-    embedded::connection::{AckMode, Selector, USUAL_PREFETCH, Wait},
+    embedded::connection::{AckMode, Selector, SubscribeOptions, USUAL_PREFETCH, Wait},
     stomp::{destination, frame::Frame},
 };
 
@@ -33,6 +33,7 @@ pub(super) struct Subscribe {
     pub(super) ack: AckMode,
     pub(super) prefetch: u32,
     pub(super) selector: Option<Selector>,
+    pub(super) options: SubscribeOptions,
     pub(super) ack_timeout: Option<i64>,
     pub(super) kind: Kind,
 }
@@ -74,7 +75,12 @@ impl Subscribe {
             let detail = "from a durable subscription messages can't be taken one by one";
             return Err(Refusal::invalid(detail));
         }
-        if durable.is_some() && !has_client_id {
+        let options = options(frame)?;
+        if options != SubscribeOptions::default() && kind != Kind::Push {
+            let detail = "'no-local', 'shared' and 'replace' are for subscriptions that go on";
+            return Err(Refusal::invalid(detail));
+        }
+        if durable.is_some() && !has_client_id && !options.shared {
             let detail = "a durable subscription needs a client-id in CONNECT";
             return Err(Refusal::invalid(detail));
         }
@@ -92,6 +98,7 @@ impl Subscribe {
             ack,
             prefetch: prefetch(frame)?,
             selector: selector(frame)?,
+            options,
             ack_timeout: ack_timeout(frame, ack, kind)?,
             kind,
         })
@@ -136,6 +143,19 @@ fn ack_timeout(frame: &Frame, ack: AckMode, kind: Kind) -> Result<Option<i64>, R
     Ok(milliseconds)
 }
 
+/// What may be out of the ordinary.
+fn options(frame: &Frame) -> Result<SubscribeOptions, Refusal> {
+    let flag = |name| {
+        let value = frame.header(name);
+        value.map_or(Ok(false), |value| boolean(name, value))
+    };
+    Ok(SubscribeOptions {
+        no_local: flag("no-local")?,
+        shared: flag("shared")?,
+        replace: flag("replace")?,
+    })
+}
+
 fn kind(frame: &Frame) -> Result<Kind, Refusal> {
     let browses = frame.header("browser");
     let browses = browses.map_or(Ok(false), |value| boolean("browser", value))?;
@@ -162,7 +182,7 @@ fn refuse_unknown(frame: &Frame) -> Result<(), Refusal> {
         let known = DURABLE.contains(&name.as_str()) || KNOWN.contains(&name.as_str());
         let extension = name.starts_with("activemq.") || name.starts_with("q-");
         let wish = match name.as_str() {
-            "exclusive" | "no-local" => boolean(name, value)?,
+            "exclusive" => boolean(name, value)?,
             _ => extension && !known,
         };
         if wish {
@@ -211,6 +231,9 @@ mod tests {
     #[test]
     fn what_is_not_understood_is_refused_by_name() {
         for (name, value) in [
+            ("no-local", "maybe"),
+            ("shared", "yes"),
+            ("replace", "1"),
             ("activemq.subscripionName", "typo"),
             ("q-get", "2"),
             ("q-wait", "100"),

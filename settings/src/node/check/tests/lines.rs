@@ -92,6 +92,8 @@
 ("#server", "[[bus_server.queues]]\nname = \"a\"\nretry_delay = \"0s\"", "settings/node.toml:13: `retry_delay` is zero, so that a message that fails would keep everybody busy; write a longer time, as in \"1s\""),
 ("#server", "[[bus_server.queues]]\nname = \"a\"\nretry_delay = \"5m\"", "settings/node.toml:13: the pauses don't grow from `retry_delay` to a `retry_delay_max` below ten years; write a `retry_delay_max` that is longer"),
 ("#server", "[[bus_server.queues]]\nname = \"a\"\nretry_delay = \"5m\"\nretry_delay_max = \"1h\"", "fine"),
+(r#"["127.0.0.1:0"]"#, "[\"127.0.0.1:0\"]\ndurable_topics = [\"topic://books.alarms\"]", "fine"),
+(r#"["127.0.0.1:0"]"#, "[\"127.0.0.1:0\"]\ndurable_topics = [\"queue://books\", \"topic://a,b\"]", "settings/node.toml:8: `queue://books` is no topic; write it as in \"topic://books.alarms\"\nsettings/node.toml:8: `a,b` can't be the name of a topic; leave out , * > # / and control characters"),
 ("#server", "[[bus_server.subscriptions]]\nmax_messages = 10\nmax_bytes = \"5 MiB\"\nmax_offline = \"never\"\non_limit = \"cancel\"", "fine"),
 ("#server", "[[bus_server.subscriptions]]\nname = \"a\"\n[[bus_server.subscriptions]]\nclient = \"c\"\nname = \"a\"", "fine"),
 ("#server", "[bus_server.subscriptions]\nname = \"a\"", "settings/node.toml:11: `bus_server.subscriptions` is no list of tables; write each as [[bus_server.subscriptions]]"),

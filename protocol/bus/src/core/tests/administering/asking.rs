@@ -1,6 +1,7 @@
 //! Requests and answers that are messages.
 
 use super::*;
+use crate::SubscribeOptions;
 
 /// A client of the administration that asks with messages.
 struct Asking {
@@ -17,6 +18,7 @@ impl Asking {
         );
         world
             .ask(connection, |token| Command::Subscribe {
+                options: SubscribeOptions::default(),
                 ack_timeout: None,
                 selector: None,
                 subscription: 1,

@@ -10,7 +10,9 @@ use crate::{
         queue::State,
         tests::message,
     },
-    embedded::connection::{AckMode, Command, ConnectionId, DeliveryId, MessageId},
+    embedded::connection::{
+        AckMode, Command, ConnectionId, DeliveryId, MessageId, SubscribeOptions,
+    },
     spelling,
 };
 
@@ -25,6 +27,7 @@ impl Simulation {
         }
         let subscription = self.fresh();
         let command = Command::Subscribe {
+            options: SubscribeOptions::default(),
             ack_timeout: None,
             selector: None,
             subscription,

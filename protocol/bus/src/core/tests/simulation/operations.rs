@@ -6,7 +6,9 @@ use super::{Asked, Delivered, Expected, Fate, Original, Simulation};
 use crate::{
     BusError, LaneHash, Lanes,
     core::{Browsed, Input, durable::OnLimit, message::NewMessage, queue::State, tests::message},
-    embedded::connection::{AckMode, Command, ConnectionId, Event, MessageId, Token, Wait},
+    embedded::connection::{
+        AckMode, Command, ConnectionId, Event, MessageId, SubscribeOptions, Token, Wait,
+    },
 };
 
 impl Simulation {
@@ -60,9 +62,17 @@ impl Simulation {
         let limited = self.below(3) == 0;
         let ack_timeout = limited.then(|| 1 + i64::try_from(self.below(6000)).unwrap());
         let (durable, token) = (durable.then(|| "n".to_owned()), self.fresh());
+        // A plain subscription may want not everything; what it does not want never comes to it.
+        let options = SubscribeOptions {
+            no_local: place == "plain" && self.below(3) == 0,
+            ..SubscribeOptions::default()
+        };
+        let selector =
+            (place == "plain" && self.below(3) == 0).then(|| "JMSPriority > 4".parse().unwrap());
         let command = Command::Subscribe {
+            options,
             ack_timeout: ack_timeout.filter(|_| ack == AckMode::Individual),
-            selector: None,
+            selector,
             subscription,
             destination,
             durable,

@@ -13,7 +13,7 @@ use crate::{
         queue::{Queue, QueueKind},
         tests::invariants,
     },
-    embedded::connection::{AckMode, Command, ConnectionId},
+    embedded::connection::{AckMode, Command, ConnectionId, SubscribeOptions},
 };
 
 impl Simulation {
@@ -203,6 +203,7 @@ impl Simulation {
             self.subscriptions.insert((connection, subscription), place);
             let (ack, prefetch, token) = (AckMode::Individual, 1000, self.fresh());
             let command = Command::Subscribe {
+                options: SubscribeOptions::default(),
                 ack_timeout: None,
                 selector: None,
                 subscription,

@@ -69,3 +69,104 @@ async fn whoever_is_refused_for_a_full_subscription_is_told_its_name() {
     let told = String::from_utf8_lossy(&error.body).into_owned();
     assert!(told.contains("'mine' of client 'd'"), "{told}");
 }
+
+fn shared(id: &str) -> Frame {
+    durable(id).with("shared", "true")
+}
+
+#[tokio::test]
+async fn b39_a_client_id_alone_makes_nothing_durable_and_what_is_not_understood_is_named() {
+    let site = Site::start(StompLimits::default()).await;
+    let mut peer = site.connect("d").await;
+    peer.ask(subscribe("1", "/topic/t", "client")).await;
+    peer.ask(subscribe("2", "/queue/q", "client")).await;
+    assert_eq!(site.broker.stats().durables, 0);
+    peer.send(subscribe("3", "/topic/t", "client").with("activemq.subscripionName", "mine"))
+        .await;
+    let error = peer.expect_error("INVALID").await;
+    let told = String::from_utf8_lossy(&error.body).into_owned();
+    assert!(told.contains("activemq.subscripionName"), "{told}");
+}
+
+#[tokio::test]
+async fn b40_an_id_is_its_connections_own_and_a_cancel_ends_one_subscription_only() {
+    let site = Site::start(StompLimits::default()).await;
+    let (mut one, mut other) = (site.connect("one").await, site.connect("other").await);
+    one.ask(durable("1")).await;
+    other.ask(durable("1")).await;
+    let cancel = Frame::new(StompCommand::Unsubscribe).with("id", "1");
+    one.ask(cancel.with("durable-subscription-name", "mine"))
+        .await;
+    assert_eq!(site.broker.stats().durables, 1);
+    one.ask(send("/topic/t", "x")).await;
+    assert_eq!(&*message(&mut other).await.body, b"x");
+}
+
+#[tokio::test]
+async fn b42_what_is_sent_between_a_restart_and_the_return_of_a_subscriber_is_there() {
+    let site = Site::start(StompLimits::default()).await;
+    let mut peer = site.connect("d").await;
+    peer.ask(durable("1").with("selector", "color = 'red'"))
+        .await;
+    let site = site.restart().await;
+    let mut sender = site.connect("").await;
+    sender.ask(send("/topic/t", "not wanted")).await;
+    sender
+        .ask(
+            send("/topic/t", "red")
+                .with("color", "red")
+                .with("persistent", "true"),
+        )
+        .await;
+    let mut peer = site.connect("d").await;
+    peer.ask(durable("1").with("selector", "color = 'red'"))
+        .await;
+    assert_eq!(&*message(&mut peer).await.body, b"red");
+    let mut peer = {
+        drop(peer);
+        site.connect("e").await
+    };
+    peer.ask(durable("1")).await;
+    peer.ask(Frame::new(StompCommand::Unsubscribe).with("id", "1"))
+        .await;
+    peer.send(durable("1").with("selector", "color = 'blue'"))
+        .await;
+    peer.expect_error("SUBSCRIPTION-MISMATCH").await;
+    let mut peer = site.connect("e").await;
+    peer.ask(
+        durable("1")
+            .with("selector", "color = 'blue'")
+            .with("replace", "true"),
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn several_connections_share_a_subscription_without_names_of_their_own() {
+    let site = Site::start(StompLimits::default()).await;
+    let (mut one, mut other) = (site.connect("").await, site.connect("d").await);
+    for peer in [&mut one, &mut other] {
+        peer.ask(shared("1").with("activemq.prefetchSize", "1"))
+            .await;
+    }
+    let mut sender = site.connect("").await;
+    for body in ["1", "2"] {
+        sender.ask(send("/topic/t", body)).await;
+    }
+    let (first, second) = (message(&mut one).await, message(&mut other).await);
+    assert_ne!(first.body, second.body);
+    other.send(durable("2")).await;
+    other.expect_error("SUBSCRIPTION-MISMATCH").await;
+}
+
+#[tokio::test]
+async fn nobody_hears_himself_who_does_not_want_to() {
+    let site = Site::start(StompLimits::default()).await;
+    let mut peer = site.connect("").await;
+    peer.ask(subscribe("1", "/topic/t", "auto").with("no-local", "true"))
+        .await;
+    peer.ask(send("/topic/t", "own")).await;
+    let mut other = site.connect("").await;
+    other.ask(send("/topic/t", "another's")).await;
+    assert_eq!(&*message(&mut peer).await.body, b"another's");
+}
