@@ -509,6 +509,12 @@ impl Simulation {
                 token,
             },
         );
+        if !self.has_failed(token)
+            && let Some(asked) = self.asked.get_mut(&token)
+        {
+            // Decided, though nobody has been told: the next commit finds it so.
+            self.originals.extend(std::mem::take(&mut asked.fresh));
+        }
     }
 
     pub(super) fn leave(&mut self) {
