@@ -1,5 +1,6 @@
 //! Each part of a repository in a process of its own.
 
+mod absent;
 mod addresses;
 mod alarms;
 mod changes;

@@ -146,7 +146,7 @@ fn check_states(queue: &Queue) {
 fn check_filter(queue: &Queue) {
     let filter = queue.filter.as_ref().and_then(|it| it.selector.as_ref());
     let subscriber = queue.subscriber.as_ref();
-    let selector = filter.or(subscriber.and_then(|it| it.selector.as_ref()));
+    let selector = filter.or_else(|| subscriber.and_then(|it| it.selector.as_ref()));
     if let Some(selector) = selector {
         let all = queue.messages.values();
         assert!(all.into_iter().all(|held| selector.selects(&held.message)));
