@@ -159,7 +159,7 @@ impl Core {
             self.ack_deadlines.insert((at, connection, delivery));
         }
         if let Some(session) = self.sessions.get_mut(&connection) {
-            session.flights.insert(delivery, flight);
+            session.take_off(delivery, flight);
             self.in_flight += 1;
         }
         self.counters.delivered += 1;
@@ -229,12 +229,14 @@ impl Core {
         match subscription.map(|subscription| subscription.ack) {
             None | Some(AckMode::Auto) => Err(BusError::StaleAck),
             Some(AckMode::Individual) => Ok(vec![delivery]),
-            Some(AckMode::Client) => Ok(session
-                .flights
-                .range(..=delivery)
-                .filter(|(_, f)| f.subscription == flight.subscription && f.transaction.is_none())
-                .map(|(delivery, _)| *delivery)
-                .collect()),
+            Some(AckMode::Client) => {
+                let free = |it: &DeliveryId| {
+                    let flight = session.flights.get(it);
+                    flight.is_some_and(|flight| flight.transaction.is_none())
+                };
+                let before = session.flights_until(flight.subscription, delivery);
+                Ok(before.filter(free).collect())
+            }
         }
     }
 
@@ -341,7 +343,7 @@ impl Core {
     ) -> Option<Flight> {
         let session = self.sessions.get_mut(&connection)?;
         session.orphans.remove(&delivery);
-        let flight = session.flights.remove(&delivery)?;
+        let flight = session.touch_down(delivery)?;
         if let Some(at) = flight.deadline {
             self.ack_deadlines.remove(&(at, connection, delivery));
         }

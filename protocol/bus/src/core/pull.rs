@@ -171,12 +171,15 @@ impl Core {
         let Some(queue) = self.queues.get(&queue_id) else {
             return false;
         };
+        // Many may stop waiting at once.
+        let Some(selector) = selector.filter(|_| queue.in_flight > 0) else {
+            return queue.in_flight > 0;
+        };
         let flights = self.sessions.values().flat_map(|it| it.flights.values());
         let mut own = flights.filter(|flight| flight.queue == queue_id);
         own.any(|flight| {
             let held = queue.messages.get(&flight.message);
-            let wanted = |message: &QueuedMessage| selector.is_none_or(|it| it.selects(message));
-            held.is_some_and(|held| wanted(&held.message))
+            held.is_some_and(|held| selector.selects(&held.message))
         })
     }
 

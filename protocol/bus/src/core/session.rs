@@ -24,6 +24,8 @@ pub(super) struct Session {
     pub(super) subscriptions: BTreeMap<u64, SessionSubscription>,
     /// What it has not acknowledged, oldest first.
     pub(super) flights: BTreeMap<DeliveryId, Flight>,
+    /// The same by subscription: looking at all of them for each subscription that ends would take too long.
+    pub(super) by_subscription: BTreeSet<(u64, DeliveryId)>,
     /// Those of them whose queue has been destroyed.
     pub(super) orphans: BTreeMap<DeliveryId, Orphan>,
     pub(super) transactions: BTreeMap<u64, Transaction>,
@@ -47,13 +49,36 @@ pub(super) struct SessionSubscription {
 }
 
 impl Session {
+    /// A message comes into its hands.
+    pub(super) fn take_off(&mut self, delivery: DeliveryId, flight: Flight) {
+        self.by_subscription.insert((flight.subscription, delivery));
+        self.flights.insert(delivery, flight);
+    }
+
+    /// A message leaves its hands.
+    pub(super) fn touch_down(&mut self, delivery: DeliveryId) -> Option<Flight> {
+        let flight = self.flights.remove(&delivery)?;
+        self.by_subscription
+            .remove(&(flight.subscription, delivery));
+        Some(flight)
+    }
+
     /// The deliveries of one subscription, oldest first.
     pub(super) fn flights_of(&self, subscription: u64) -> Vec<DeliveryId> {
-        let own = self
-            .flights
-            .iter()
-            .filter(|(_, flight)| flight.subscription == subscription);
-        own.map(|(delivery, _)| *delivery).collect()
+        self.flights_until(subscription, DeliveryId(u64::MAX))
+            .collect()
+    }
+
+    /// The same, up to this one.
+    pub(super) fn flights_until(
+        &self,
+        subscription: u64,
+        last: DeliveryId,
+    ) -> impl Iterator<Item = DeliveryId> {
+        let own = (subscription, DeliveryId(0))..=(subscription, last);
+        self.by_subscription
+            .range(own)
+            .map(|(_, delivery)| *delivery)
     }
 }
 
@@ -146,7 +171,6 @@ impl Core {
             return;
         };
         let subscriptions: Vec<_> = session.subscriptions.keys().copied().collect();
-        // In one pass: looking for each subscription's own could take long.
         let flights: Vec<_> = session.flights.keys().copied().collect();
         for delivery in flights {
             self.return_flight(connection, delivery, blamed);

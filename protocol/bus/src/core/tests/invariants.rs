@@ -108,6 +108,9 @@ fn check_deadlines(core: &Core) {
     });
     assert_eq!(core.ack_deadlines, deadlines.collect());
     for session in core.sessions.values() {
+        let flights = session.flights.iter();
+        let own = flights.map(|(delivery, flight)| (flight.subscription, *delivery));
+        assert_eq!(session.by_subscription, own.collect());
         for flight in session.flights.values() {
             let known = session.subscriptions.get(&flight.subscription);
             let watched = known.is_some_and(|it| it.ack_timeout.is_some() && it.overdue.is_none());
