@@ -51,8 +51,9 @@ pub(crate) struct Known {
 }
 
 impl Known {
+    /// With the destination's text, which others may share: one of its own may be all that is sent to it.
     pub(super) fn size(&self) -> u64 {
-        FIXED_SIZE + self.id.len() as u64
+        FIXED_SIZE + (self.id.len() + self.destination.len()) as u64
     }
 
     fn is_over(&self, now: i64, limits: &Limits) -> bool {
@@ -66,6 +67,10 @@ pub(crate) struct Remembered {
     /// By the message that came of them, and so in the order of their commits.
     pub(super) sends: BTreeMap<MessageId, Known>,
     pub(super) places: BTreeMap<Arc<str>, Place>,
+    /// How much each destination has of what the log does not know, in bytes.
+    pub(super) volatile: BTreeSet<(u64, Arc<str>)>,
+    /// The same of what it knows.
+    pub(super) stored: BTreeSet<(u64, Arc<str>)>,
     pub(super) bytes: u64,
 }
 
@@ -73,7 +78,33 @@ pub(crate) struct Remembered {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(super) ids: BTreeMap<Arc<str>, MessageId>,
+    /// Those that the log does not know.
+    pub(super) volatile: Share,
+    /// Those that it knows.
+    pub(super) stored: Share,
+}
+
+/// Some of a destination's ids.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Share {
     pub(super) order: BTreeSet<MessageId>,
+    pub(super) bytes: u64,
+}
+
+impl Place {
+    pub(super) const fn share(&mut self, stored: bool) -> &mut Share {
+        if stored {
+            &mut self.stored
+        } else {
+            &mut self.volatile
+        }
+    }
+
+    /// The oldest one, of those that are lost with the process if there are any: they take no other's place.
+    fn oldest(&self) -> Option<MessageId> {
+        let volatile = self.volatile.order.first();
+        volatile.or_else(|| self.stored.order.first()).copied()
+    }
 }
 
 impl Remembered {
@@ -83,40 +114,73 @@ impl Remembered {
     }
 
     /// One id of one destination leads to one message.
-    pub(super) fn insert(&mut self, message: MessageId, known: Known) {
+    pub(super) fn insert(&mut self, message: MessageId, mut known: Known) {
         self.remove(message);
         if let Some((older, _)) = self.find(&known.destination, &known.id) {
             self.remove(older);
         }
-        self.bytes = self.bytes.saturating_add(known.size());
+        if let Some((shared, _)) = self.places.get_key_value(&known.destination) {
+            known.destination = Arc::clone(shared);
+        }
         let place = self.places.entry(Arc::clone(&known.destination));
-        let place = place.or_default();
-        place.ids.insert(Arc::clone(&known.id), message);
-        place.order.insert(message);
+        place
+            .or_default()
+            .ids
+            .insert(Arc::clone(&known.id), message);
+        self.weigh(&known, |share| {
+            share.order.insert(message);
+            share.bytes = share.bytes.saturating_add(known.size());
+        });
+        self.bytes = self.bytes.saturating_add(known.size());
         self.sends.insert(message, known);
     }
 
     pub(super) fn remove(&mut self, message: MessageId) -> Option<Known> {
         let known = self.sends.remove(&message)?;
         self.bytes = self.bytes.saturating_sub(known.size());
+        self.weigh(&known, |share| {
+            share.order.remove(&message);
+            share.bytes = share.bytes.saturating_sub(known.size());
+        });
         if let Some(place) = self.places.get_mut(&known.destination) {
             place.ids.remove(&known.id);
-            place.order.remove(&message);
-            if place.order.is_empty() {
+            if place.ids.is_empty() {
                 self.places.remove(&known.destination);
             }
         }
         Some(known)
     }
 
-    /// The oldest of those that are too many for a destination, or for memory.
+    /// Changes the share of a destination that an id belongs to, and its rank among others.
+    fn weigh(&mut self, known: &Known, change: impl FnOnce(&mut Share)) {
+        let Some(place) = self.places.get_mut(&known.destination) else {
+            return;
+        };
+        let ranks = match known.stored {
+            true => &mut self.stored,
+            false => &mut self.volatile,
+        };
+        let share = place.share(known.stored);
+        let destination = Arc::clone(&known.destination);
+        let mut rank = (share.bytes, destination);
+        ranks.remove(&rank);
+        change(share);
+        rank.0 = share.bytes;
+        if !share.order.is_empty() {
+            ranks.insert(rank);
+        }
+    }
+
+    /// The oldest of those that are too many for a destination, or for memory: then of the destination that takes most,
+    /// so that nobody's flood is at the cost of others.
     fn too_many(&self, destination: &str, limits: &Limits) -> Option<MessageId> {
         if self.bytes > limits.dedup_bytes {
-            return self.sends.keys().next().copied();
+            let most = self.volatile.last().or_else(|| self.stored.last());
+            return most.and_then(|(_, most)| self.places.get(most)?.oldest());
         }
         let place = self.places.get(destination)?;
-        let full = place.order.len() > limits.dedup_ids;
-        place.order.first().copied().filter(|_| full)
+        let full = place.ids.len() > limits.dedup_ids;
+        place.oldest().filter(|_| full)
     }
 }
 
@@ -185,7 +249,7 @@ impl Core {
         };
         let name = self.name_of(queue);
         let place = self.remembered.places.get(name.as_str());
-        let sent = place.map(|place| place.order.iter().copied().collect());
+        let sent = place.map(|place| place.ids.values().copied().collect());
         let sent: Vec<MessageId> = sent.unwrap_or_default();
         for message in sent {
             self.forget(message);

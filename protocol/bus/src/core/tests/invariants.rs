@@ -8,7 +8,7 @@ use std::{
 use crate::{
     core::{
         Core,
-        dedup::{Known, Place},
+        dedup::{Known, Place, Share},
         message::MessageId,
         queue::{Held, Queue, QueueKind, State},
         rank::SortKey,
@@ -127,8 +127,17 @@ fn check_remembered(core: &Core) {
         let place = places.entry(Arc::clone(&known.destination)).or_default();
         let twice = place.ids.insert(Arc::clone(&known.id), *message);
         assert_eq!(twice, None, "one id, two messages");
-        place.order.insert(*message);
+        let share = place.share(known.stored);
+        share.order.insert(*message);
+        share.bytes += known.size();
     }
+    let ranked = |share: fn(&Place) -> &Share| {
+        let used = places.iter().filter(|(_, it)| share(it).bytes > 0);
+        used.map(|(name, it)| (share(it).bytes, Arc::clone(name)))
+            .collect::<BTreeSet<_>>()
+    };
+    assert_eq!(remembered.volatile, ranked(|place| &place.volatile));
+    assert_eq!(remembered.stored, ranked(|place| &place.stored));
     assert_eq!(remembered.places, places);
     let size: u64 = remembered.sends.values().map(Known::size).sum();
     assert_eq!(remembered.bytes, size);

@@ -138,7 +138,7 @@ fn e03_an_id_lasts_ten_minutes_and_as_its_message_does() {
 fn e03_too_many_ids_or_bytes_push_out_the_oldest() {
     let limits = Limits {
         dedup_ids: 2,
-        dedup_bytes: 5 * 257,
+        dedup_bytes: 5 * (257 + "/queue/work".len() as u64),
         ..Limits::default()
     };
     let other = QueueDefinition {
@@ -164,7 +164,57 @@ fn e03_too_many_ids_or_bytes_push_out_the_oldest() {
         world.send(a, named(id, message(topic, ""))).unwrap();
     }
     assert_eq!(world.core.remembered.sends.len(), 5);
-    assert_ne!(world.send_id(a, persistent("3", "")), ids[2], "forgotten");
+    let again = world.send_id(a, persistent("3", ""));
+    assert_eq!(again, ids[2], "what lasts gives way to nothing volatile");
+}
+
+#[test]
+fn e03_a_flood_of_ids_is_at_the_cost_of_its_own_destination() {
+    let limits = Limits {
+        dedup_bytes: 20 * 300,
+        ..Limits::default()
+    };
+    let other = QueueDefinition {
+        name: "other".to_owned(),
+        attributes: QueueAttributes::default(),
+        drain: false,
+    };
+    let mut world = World::build(limits, &[other]);
+    let (good, bad) = (world.open(1, "a"), world.open(2, "b"));
+    let volatile = |id: &str| NewMessage {
+        persistent: Some(false),
+        ..named(id, message(Destination::queue("other"), ""))
+    };
+    let stored = world.send_id(good, persistent("x", ""));
+    let fleeting = world.send_id(good, volatile("x"));
+    let own = Destination::new(pillarbox_messages::DestinationKind::TemporaryQueue, "1.2.q");
+    world.subscribe(bad, 1, own.clone(), 1_000).unwrap();
+    for number in 0..200 {
+        let flood = named(&number.to_string(), message(own.clone(), ""));
+        world.send(bad, flood).unwrap();
+    }
+    assert!(world.core.remembered.sends.len() > 15);
+    assert_eq!(world.send_id(good, persistent("x", "")), stored);
+    assert_eq!(world.send_id(good, volatile("x")), fleeting);
+    // What lasts takes the place of what does not, and then of what most of is there.
+    for number in 0..200 {
+        let flood = named(
+            &number.to_string(),
+            message(Destination::queue("other"), ""),
+        );
+        world.send(bad, flood).unwrap();
+    }
+    assert_eq!(world.send_id(good, persistent("x", "")), stored);
+    // Within one destination, too.
+    let last = world.send_id(good, persistent("last", ""));
+    for number in 0..200 {
+        let flood = NewMessage {
+            persistent: Some(false),
+            ..persistent(&number.to_string(), "")
+        };
+        world.send(bad, flood).unwrap();
+    }
+    assert_eq!(world.send_id(good, persistent("last", "")), last);
 }
 
 #[test]
