@@ -74,7 +74,7 @@ impl Core {
     }
 
     /// Refuses what could never be sent.
-    fn check_message(&self, message: &NewMessage) -> Result<(), BusError> {
+    pub(super) fn check_message(&self, message: &NewMessage) -> Result<(), BusError> {
         if message.size() > self.limits.message_bytes {
             return Err(BusError::TooLarge {
                 what: "a message with its headers".to_owned(),

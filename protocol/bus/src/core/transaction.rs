@@ -20,8 +20,7 @@ const RESERVE: u64 = 50;
 /// What an open transaction has gathered.
 #[derive(Debug, Default)]
 pub(super) struct Transaction {
-    /// Each with the lasting queue that it was for when it came.
-    sends: Vec<(NewMessage, Option<QueueId>)>,
+    sends: Vec<Staged>,
     acks: Vec<DeliveryId>,
     /// Each with whether it goes to the error queue.
     nacks: Vec<(DeliveryId, bool)>,
@@ -31,6 +30,16 @@ pub(super) struct Transaction {
     doom: Option<BusError>,
 }
 
+/// A message to be sent.
+#[derive(Debug)]
+struct Staged {
+    message: NewMessage,
+    /// The lasting queue that it was for when it came.
+    queue: Option<QueueId>,
+    /// It repeated one that was remembered when it came, so nobody has looked at what it says.
+    unchecked: bool,
+}
+
 impl Transaction {
     fn actions(&self) -> usize {
         self.sends.len() + self.acks.len() + self.nacks.len()
@@ -38,7 +47,7 @@ impl Transaction {
 
     /// Whether it has something to send to this queue.
     pub(super) fn sends_to(&self, queue: QueueId) -> bool {
-        self.sends.iter().any(|(_, to)| *to == Some(queue))
+        self.sends.iter().any(|it| it.queue == Some(queue))
     }
 }
 
@@ -78,7 +87,7 @@ impl Core {
         number: Option<u64>,
         message: NewMessage,
     ) -> Result<(), BusError> {
-        self.check_new(&message)?;
+        let unchecked = !self.check_new(&message)?;
         let limit = self.limits.unit_bytes;
         let queue = self.lasting_queue(&message);
         let staged = self.staged_bytes(connection);
@@ -90,7 +99,11 @@ impl Core {
             });
         }
         transaction.bytes = transaction.bytes.saturating_add(message.size());
-        transaction.sends.push((message, queue));
+        transaction.sends.push(Staged {
+            message,
+            queue,
+            unchecked,
+        });
         Ok(())
     }
 
@@ -153,7 +166,7 @@ impl Core {
             self.undo(connection, &transaction, back);
             return Err(error);
         }
-        for (message, _) in transaction.sends {
+        for Staged { message, .. } in transaction.sends {
             self.route(connection, message);
         }
         for delivery in transaction.acks {
@@ -237,16 +250,25 @@ impl Core {
         }
         // What has been sent meanwhile needs neither place nor room.
         let sends = transaction.sends.iter();
-        let sends = sends.filter(|(it, _)| self.duplicate_of(it).is_none());
-        let sends: Vec<_> = sends.map(|(message, queue)| (message, *queue)).collect();
-        for (message, queue) in &sends {
+        let sends = sends.filter(|it| self.duplicate_of(&it.message).is_none());
+        let sends: Vec<&Staged> = sends.collect();
+        for Staged {
+            message,
+            queue,
+            unchecked,
+        } in &sends
+        {
             if queue.is_some() && self.lasting_queue(message) != *queue {
                 return Err(no_queue(&message.destination));
+            }
+            if *unchecked {
+                // What it repeated has been forgotten.
+                self.check_message(message)?;
             }
             self.check_part(message)?;
             self.check_position(message)?;
         }
-        let sends: Vec<&NewMessage> = sends.into_iter().map(|(message, _)| message).collect();
+        let sends: Vec<&NewMessage> = sends.into_iter().map(|it| &it.message).collect();
         let consumed: Vec<&Flight> = transaction
             .acks
             .iter()

@@ -218,6 +218,61 @@ fn e03_a_flood_of_ids_is_at_the_cost_of_its_own_destination() {
 }
 
 #[test]
+fn e03_a_repetition_of_what_is_forgotten_by_the_commit_is_checked_as_any_other() {
+    let mut world = World::with_work(QueueAttributes {
+        require_key: true,
+        lanes: Lanes::Key,
+        ..QueueAttributes::default()
+    });
+    let a = world.open(1, "a");
+    let keyed = |id: &str| NewMessage {
+        group: Some("g".to_owned()),
+        ..persistent(id, "1")
+    };
+    let limit = usize::try_from(world.limits.message_bytes).unwrap();
+    let bad = [
+        NewMessage {
+            priority: 77,
+            ..keyed("x")
+        },
+        persistent("x", "without a group"),
+        NewMessage {
+            correlation_id: Some("c".repeat(70_000)),
+            ..keyed("x")
+        },
+        NewMessage {
+            delay: Some(-1),
+            ..keyed("x")
+        },
+        NewMessage {
+            body: vec![0; limit].into(),
+            ..keyed("x")
+        },
+    ];
+    for (round, message) in bad.into_iter().enumerate() {
+        world.send(a, keyed("x")).unwrap();
+        let held = world.core.held_messages();
+        let transaction = round as u64;
+        world
+            .ask(a, |token| Command::Begin { transaction, token })
+            .unwrap();
+        let staged = world.ask(a, |token| Command::Send {
+            message,
+            transaction: Some(transaction),
+            token,
+        });
+        staged.unwrap();
+        // The transaction has its own time: the id is pushed out.
+        let known = *world.core.remembered.sends.keys().next().unwrap();
+        world.core.remembered.remove(known);
+        let done = world.ask(a, |token| Command::Commit { transaction, token });
+        assert!(done.is_err(), "{round}");
+        assert_eq!(world.core.held_messages(), held, "{round}");
+    }
+    world.restart();
+}
+
+#[test]
 fn e03_within_a_transaction_it_is_decided_at_the_commit() {
     let mut world = World::new();
     let (a, b) = (world.open(1, "a"), world.open(2, "b"));
