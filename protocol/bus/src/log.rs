@@ -60,6 +60,15 @@ pub(crate) enum LogError {
     },
     #[error("{0} is in use by another process")]
     Locked(PathBuf),
+    #[error(
+        "the bus's log in {directory} is of format {format}; to go on with it takes a new segment of {bytes} bytes, for \
+         which the disk has no room: make some, or start the version that wrote it"
+    )]
+    NoRoom {
+        directory: PathBuf,
+        bytes: u64,
+        format: u32,
+    },
     #[error("an earlier write failed")]
     Failed,
 }
@@ -84,6 +93,7 @@ impl From<LogError> for BusError {
                 directory,
                 source,
             } => Self::io(format!("{what} in {}", directory.display()), &source),
+            LogError::NoRoom { .. } => Self::NoSpace(error.to_string()),
             LogError::Failed => Self::SpaceFailed(error.to_string()),
         }
     }
@@ -180,16 +190,29 @@ impl<S: Storage> Log<S> {
             failed: false,
             stats: LogStats::default(),
         };
+        if end.format < FORMAT {
+            log.leave_format(end.format)?;
+        }
         log.repeat_definitions()?;
         log.retire()?;
         log.make_room();
-        if end.format < FORMAT && log.has_room() {
-            // So that a program that knows the old format only says so, and does not take this for damage.
-            log.roll()?;
-            log.flush()?;
-            log.sync()?;
-        }
         Ok(log)
+    }
+
+    /// Nothing is written behind an earlier format's header, so that a program that knows only that one says so, and does
+    /// not take for damage what it can't read.
+    fn leave_format(&mut self, format: u32) -> Result<(), LogError> {
+        self.make_room();
+        if !self.has_room() {
+            return Err(LogError::NoRoom {
+                directory: self.storage.name(),
+                bytes: self.options.segment_bytes,
+                format,
+            });
+        }
+        self.roll()?;
+        self.flush()?;
+        self.sync()
     }
 
     /// Writes units; those that somebody waits for are on the disk afterwards, together with all before them.

@@ -9,11 +9,14 @@ use super::{
     faulty::Disk,
     record::{FORMAT, RECORD_HEADER, SEGMENT_HEADER, SegmentHeader},
 };
-use crate::core::{
-    attributes::QueueAttributes,
-    durable::{Gap, Standing},
-    message::{Addresses, MessageId, NewMessage, Parts},
-    unit::{Definition, Entry, Place, QueueId, REMEMBERED, Unit},
+use crate::{
+    BusError,
+    core::{
+        attributes::QueueAttributes,
+        durable::{Gap, Standing},
+        message::{Addresses, MessageId, NewMessage, Parts},
+        unit::{Definition, Entry, Place, QueueId, REMEMBERED, Unit},
+    },
 };
 
 const QUEUE: QueueId = QueueId(1);
@@ -550,6 +553,69 @@ fn logs_of_earlier_formats_open_and_later_ones_are_refused() {
         refused.to_string().contains("another version's"),
         "{refused}"
     );
+}
+
+/// What an older program finds behind its own format's header it takes for damage, if it can't read it.
+#[test]
+fn nothing_is_written_behind_the_header_of_an_earlier_format() {
+    let disk = Disk::new();
+    let (mut log, _) = open(&disk).unwrap();
+    log.append(&synced(put(1, 10))).unwrap();
+    log.close().unwrap();
+    of_format(&disk, 2);
+    let written = |disk: &Disk| {
+        let mut bytes = Vec::new();
+        disk.tamper("0000000001.log", |all| bytes.clone_from(all));
+        let used = bytes.iter().rposition(|byte| *byte != 0);
+        bytes.truncate(used.map_or(0, |last| last + 1));
+        bytes
+    };
+    let before = written(&disk);
+    disk.set_full(true);
+    let refused = open(&disk).unwrap_err();
+    assert!(
+        matches!(refused, LogError::NoRoom { format: 2, .. }),
+        "{refused}"
+    );
+    assert_eq!(BusError::from(refused).name(), "NO-SPACE");
+    assert_eq!(disk.names(), ["0000000001.log"]);
+    disk.set_full(false);
+    let (mut log, _) = open(&disk).unwrap();
+    log.append(&synced(put(2, 10))).unwrap();
+    assert_eq!(written(&disk), before);
+    let (_, entries) = open(&disk.after_crash()).unwrap();
+    assert_eq!(without_repeats(&entries), [&put(1, 10), &put(2, 10)]);
+}
+
+/// A segment that its maker had no time to write to.
+#[test]
+fn an_earlier_formats_empty_segment_stays_empty() {
+    let disk = Disk::new();
+    let (mut log, _) = open(&disk).unwrap();
+    log.append(&synced(define())).unwrap();
+    log.append(&synced(put(1, 10))).unwrap();
+    log.close().unwrap();
+    of_format(&disk, 2);
+    let (log, _) = open(&disk).unwrap();
+    drop(log);
+    let empty = |bytes: &mut Vec<u8>| {
+        let header = SegmentHeader::decode(bytes).unwrap();
+        let old = SegmentHeader {
+            format: 2,
+            ..header
+        };
+        bytes[..SEGMENT_HEADER].copy_from_slice(&old.encode());
+        bytes[SEGMENT_HEADER..].fill(0);
+    };
+    disk.tamper("0000000002.log", empty);
+    let (log, entries) = open(&disk).unwrap();
+    assert_eq!(entries, [define(), put(1, 10)]);
+    drop(log);
+    disk.tamper("0000000002.log", |bytes| {
+        assert!(bytes[SEGMENT_HEADER..].iter().all(|byte| *byte == 0));
+    });
+    let (_, entries) = open(&disk.after_crash()).unwrap();
+    assert_eq!(without_repeats(&entries), [&put(1, 10)]);
 }
 
 #[test]
