@@ -13,7 +13,7 @@ use crate::{
         Core, Limits, Wanted,
         message::MessageId,
         notice::Notice,
-        unit::{Entry, QueueId, Unit},
+        unit::{Definition, Entry, QueueId, Unit},
     },
     error::BusError,
     log::{Log, LogError, LogOptions, LogStats, storage::Storage},
@@ -139,9 +139,36 @@ pub(super) fn cost(unit: &Unit) -> u64 {
     let costs = unit.entries.iter().map(|entry| match entry {
         Entry::Put { message, places } => message.size() + SMALL_ENTRY * places.len() as u64,
         Entry::Ack { ids, .. } => SMALL_ENTRY + 16 * ids.len() as u64,
-        _ => SMALL_ENTRY,
+        Entry::Remember {
+            destination, id, ..
+        } => SMALL_ENTRY + (destination.len() + id.len()) as u64,
+        Entry::Define { definition, .. } => SMALL_ENTRY + cost_of(definition),
+        Entry::Boot(_) | Entry::Remove { .. } | Entry::Count { .. } | Entry::Standing { .. } => {
+            SMALL_ENTRY
+        }
     });
     costs.sum()
+}
+
+/// What a definition's texts take, in bytes.
+fn cost_of(definition: &Definition) -> u64 {
+    let texts = match definition {
+        Definition::Topic { name } => name.len(),
+        Definition::Queue {
+            name, attributes, ..
+        } => name.len() + attributes.targets().map(str::len).sum::<usize>(),
+        Definition::Durable {
+            client_id,
+            name,
+            topic,
+            nature,
+            limits: _,
+        } => {
+            let selector = nature.selector.as_ref().map_or(0, String::len);
+            client_id.len() + name.len() + topic.len() + selector
+        }
+    };
+    texts as u64
 }
 
 fn open<S: Storage>(
@@ -214,5 +241,66 @@ fn run<S: Storage>(
     }
     if let Err(error) = log.close() {
         tracing::error!(%error, "the log was not closed in order");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        QueueAttributes,
+        core::durable::{Nature, SubscriptionLimits},
+    };
+
+    #[test]
+    fn a_unit_costs_the_texts_in_it() {
+        let long = || "x".repeat(2_000);
+        let queue = QueueId(1);
+        let attributes = QueueAttributes {
+            backout_queue: Some(long()),
+            ..QueueAttributes::default()
+        };
+        let definitions = [
+            (2_000, Definition::Topic { name: long() }),
+            (
+                4_000,
+                Definition::Queue {
+                    name: long(),
+                    attributes,
+                    drain: None,
+                },
+            ),
+            (
+                8_000,
+                Definition::Durable {
+                    client_id: long(),
+                    name: long(),
+                    topic: long(),
+                    limits: SubscriptionLimits::default(),
+                    nature: Nature {
+                        selector: Some(long()),
+                        no_local: false,
+                    },
+                },
+            ),
+        ];
+        let defines = definitions.map(|(texts, definition)| {
+            let entry = Entry::Define { queue, definition };
+            (texts, entry)
+        });
+        let remember = Entry::Remember {
+            message: MessageId { boot: 1, seq: 1 },
+            at: 0,
+            destination: long(),
+            id: "y".repeat(255),
+        };
+        for (texts, entry) in defines.into_iter().chain([(2_255, remember)]) {
+            let unit = Unit {
+                number: 1,
+                sync: false,
+                entries: vec![entry],
+            };
+            assert_eq!(cost(&unit), SMALL_ENTRY + texts);
+        }
     }
 }
