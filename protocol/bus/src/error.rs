@@ -163,13 +163,16 @@ pub enum BusError {
     },
     /// A queue's lanes are being changed already.
     #[error(
-        "queue '{queue}' is being drained for its new lanes ({left} messages to go); change it when that is done"
+        "queue '{queue}' is being drained for its new lanes ({left} messages to go); leave it as it is, with {lanes} in its \
+         [[bus_server.queues]], until that is done"
     )]
     Draining {
         /// The queue's name.
         queue: String,
         /// How many messages are still in the earlier lanes.
         left: usize,
+        /// The new lanes, as node.toml has them.
+        lanes: String,
     },
     /// The operating system refused.
     #[error("{what}: {reason}")]

@@ -4,6 +4,7 @@ mod change;
 mod figures;
 mod look;
 
+pub(super) use self::figures::{hash_in_words, lanes_in_words};
 pub(crate) use self::look::cut;
 
 use std::sync::Arc;

@@ -4,6 +4,7 @@ use pillarbox_messages::{Destination, DestinationKind};
 
 use super::{
     Core,
+    admin::{hash_in_words, lanes_in_words},
     attributes::{Lanes, QueueAttributes},
     directory::{check_name, definition_of},
     message::NewMessage,
@@ -67,7 +68,7 @@ impl Core {
             let count = queue.messages.len();
             return Err(BusError::QueueNotEmpty {
                 detail: format!(
-                    "the order of queue '{name}' can't be changed while messages are in it ({count}); empty it first"
+                    "the order of queue '{name}' can't be changed while messages are in it ({count}); leave it as it was until it is empty"
                 ),
             });
         }
@@ -189,7 +190,15 @@ fn draining(name: &str, queue: &Queue) -> BusError {
     BusError::Draining {
         queue: name.to_owned(),
         left: queue.undrained(),
+        lanes: lines_for(queue.attributes.lanes),
     }
+}
+
+/// What to write in node.toml for these lanes.
+fn lines_for(lanes: Lanes) -> String {
+    let hash = hash_in_words(lanes).map(|hash| format!(", lane_hash = \"{hash}\""));
+    let hash = hash.unwrap_or_default();
+    format!("lanes = \"{}\"{hash}", lanes_in_words(lanes))
 }
 
 fn no_lane(queue: &str, part: u32, count: u32) -> String {

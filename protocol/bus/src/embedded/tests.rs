@@ -810,7 +810,8 @@ async fn lanes_change_while_everything_goes_on() {
     sender.alter_lanes(work(), hashed(3), true).await.unwrap();
     let (queue, left) = ("work".to_owned(), 1);
     let again = sender.alter_lanes(work(), hashed(2), true).await;
-    assert_eq!(again, Err(BusError::Draining { queue, left }));
+    let lanes = "lanes = \"hashed(3)\", lane_hash = \"java-string\"".to_owned();
+    assert_eq!(again, Err(BusError::Draining { queue, left, lanes }));
     sender.publish(of_a("2")).await.unwrap();
     broker.shutdown().await;
     let broker = Broker::open(options(hashed(3), true)).await.unwrap();

@@ -149,12 +149,27 @@ fn spelled(queue: &str) -> String {
     spelling::to_stomp(&Destination::queue(queue))
 }
 
-fn lanes_in_words(lanes: Lanes) -> String {
+pub(in crate::core) fn lanes_in_words(lanes: Lanes) -> String {
     match lanes {
         Lanes::None => "none".to_owned(),
         Lanes::Single => "single".to_owned(),
         Lanes::Key => "key".to_owned(),
         Lanes::Hashed { count, .. } => format!("hashed({count})"),
+    }
+}
+
+/// How a group falls into its lane, where that is a question.
+pub(in crate::core) const fn hash_in_words(lanes: Lanes) -> Option<&'static str> {
+    match lanes {
+        Lanes::Hashed {
+            hash: LaneHash::JavaString,
+            ..
+        } => Some("java-string"),
+        Lanes::Hashed {
+            hash: LaneHash::Fnv1a64,
+            ..
+        } => Some("fnv1a64"),
+        Lanes::None | Lanes::Single | Lanes::Key => None,
     }
 }
 
@@ -175,14 +190,7 @@ fn attributes(of: &QueueAttributes) -> Attributes {
         (of.out_of_order.before, "msgid"),
     ];
     let jumps = jumps.into_iter().filter(|(may, _)| *may);
-    let lane_hash = match of.lanes {
-        Lanes::Hashed { hash, .. } => Some(hash),
-        Lanes::None | Lanes::Single | Lanes::Key => None,
-    };
-    let lane_hash = lane_hash.map(|hash| match hash {
-        LaneHash::JavaString => "java-string".to_owned(),
-        LaneHash::Fnv1a64 => "fnv1a64".to_owned(),
-    });
+    let lane_hash = hash_in_words(of.lanes).map(str::to_owned);
     Attributes {
         order: criteria.chain([last]).map(str::to_owned).collect(),
         out_of_order: jumps.map(|(_, jump)| jump.to_owned()).collect(),

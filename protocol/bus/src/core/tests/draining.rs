@@ -564,7 +564,11 @@ fn a_start_that_wants_other_lanes_drains_if_it_may() {
         "something else can be changed meanwhile"
     );
     world.queues[0].attributes.lanes = hashed(6);
-    assert_eq!(world.start().unwrap_err().name(), "DRAINING");
+    let refused = world.start().unwrap_err();
+    assert_eq!(refused.name(), "DRAINING");
+    // Only a bus that has started goes on with it.
+    let remedy = refused.to_string();
+    assert!(remedy.contains("with lanes = \"hashed(3)\""), "{remedy}");
     world.queues[0].attributes.lanes = hashed(3);
     world.restart();
     let c = consumer(&mut world, 11, "work");
