@@ -90,7 +90,7 @@ impl Core {
         self.draft.need_sync();
         let event = Event::Administered { token, answer };
         self.draft
-            .deliver(connection, self.all_so_far(), false, event);
+            .deliver(connection, self.all_so_far(), (false, false), event);
     }
 
     /// Answers a request that came as a message; `false` if there is no place for the answer, and so nothing was done.

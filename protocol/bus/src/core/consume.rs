@@ -125,8 +125,9 @@ impl Core {
         };
         let session = self.sessions.get(&connection);
         let in_process = session.is_some_and(|session| session.in_process);
+        let known = session.and_then(|session| session.subscriptions.get(&subscription));
+        let once = known.is_some_and(|known| known.once);
         if in_process && held.is_stored() && !auto {
-            let known = session.and_then(|session| session.subscriptions.get(&subscription));
             held.set_hand(Some(Hand {
                 consumer: known.map_or(0, |known| known.number),
                 delivery: delivery.0,
@@ -163,7 +164,7 @@ impl Core {
             self.in_flight += 1;
         }
         self.counters.delivered += 1;
-        self.draft.deliver(connection, after, auto, event);
+        self.draft.deliver(connection, after, (auto, once), event);
         true
     }
 

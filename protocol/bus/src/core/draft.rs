@@ -32,6 +32,8 @@ pub(crate) struct Posted {
     pub(crate) after: u64,
     /// Whether handing the event over consumes its message.
     pub(crate) auto: bool,
+    /// Whether somebody waits for this one message, and must be told if it is too old by then.
+    pub(crate) once: bool,
     pub(crate) event: Event,
 }
 
@@ -59,6 +61,7 @@ impl Draft {
             connection,
             after: 0,
             auto: false,
+            once: false,
             event,
         });
     }
@@ -67,13 +70,14 @@ impl Draft {
         &mut self,
         connection: ConnectionId,
         after: u64,
-        auto: bool,
+        (auto, once): (bool, bool),
         event: Event,
     ) {
         self.events.push(Posted {
             connection,
             after,
             auto,
+            once,
             event,
         });
     }

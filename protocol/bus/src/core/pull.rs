@@ -233,7 +233,7 @@ impl Core {
             more,
         };
         // What is not written yet is nobody's to see.
-        self.draft.deliver(connection, after, false, event);
+        self.draft.deliver(connection, after, (false, false), event);
     }
 }
 

@@ -127,7 +127,10 @@ impl Outbox {
                 break;
             };
             if let Event::Deliver {
-                delivery, message, ..
+                subscription,
+                delivery,
+                message,
+                ..
             } = &posted.event
             {
                 let delivery = *delivery;
@@ -136,6 +139,12 @@ impl Outbox {
                         connection,
                         delivery,
                     });
+                    if posted.once {
+                        permit.send(Event::NoMessage {
+                            subscription: *subscription,
+                            in_use: false,
+                        });
+                    }
                     continue;
                 }
                 if posted.auto {
@@ -164,6 +173,70 @@ impl Outbox {
         Handed {
             inputs,
             wait_for_room: self.full && !was_full,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use bytes::Bytes;
+    use pillarbox_messages::Destination;
+
+    use super::*;
+    use crate::core::message::{Addresses, DeliveryId, MessageId, NewMessage, Parts};
+
+    /// It is his subscription's only one, and his waiting has ended with it.
+    #[test]
+    fn who_waits_for_one_message_is_told_if_it_is_too_old_when_it_can_be_handed_over() {
+        let new = NewMessage {
+            expires_at: Some(100),
+            ..NewMessage::new(Destination::queue("q"), Bytes::new())
+        };
+        let id = MessageId { boot: 1, seq: 1 };
+        let message = Parts::of(&new, id, "", 0, true).pack(&mut Addresses::default());
+        let message = Arc::new(message);
+        let (connection, delivery) = (ConnectionId(1), DeliveryId(9));
+        let progress = Progress {
+            seen: 1,
+            written: 1,
+        };
+        for (once, now, comes) in [
+            (true, 100, Some(false)),
+            (true, 99, Some(true)),
+            (false, 100, None),
+        ] {
+            let (sender, mut events) = mpsc::channel(1);
+            let mut outbox = Outbox::new(String::new(), sender);
+            let event = Event::Deliver {
+                subscription: 3,
+                delivery,
+                message: Arc::clone(&message),
+                redelivered: false,
+                delivery_count: 1,
+                backout_count: 0,
+                first_of_group: false,
+                gap: None,
+            };
+            outbox.push(Posted {
+                connection,
+                after: 1,
+                auto: false,
+                once,
+                event,
+            });
+            let missed = outbox.hand(connection, progress, now).inputs.len();
+            assert_eq!(missed, usize::from(comes != Some(true)));
+            let came = events.try_recv().ok().map(|event| match event {
+                Event::Deliver { .. } => true,
+                Event::NoMessage {
+                    subscription: 3,
+                    in_use: false,
+                } => false,
+                other => panic!("{other:?}"),
+            });
+            assert_eq!(came, comes);
         }
     }
 }

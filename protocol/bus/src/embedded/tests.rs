@@ -822,7 +822,17 @@ async fn lanes_change_while_everything_goes_on() {
         assert_eq!(text(&delivery), body);
         delivery.ack().await.unwrap();
     }
-    taker.alter_lanes(work(), hashed(2), false).await.unwrap();
+    let waiting = taker.get(GetRequest {
+        destination: Destination::queue("work.2"),
+        selector: None,
+        wait: Wait::Forever,
+    });
+    // One connection's wishes are dealt with in their order.
+    let altered = taker.alter_lanes(work(), hashed(2), false);
+    let (told, altered) = tokio::join!(timeout(PATIENCE, waiting), altered);
+    altered.unwrap();
+    let reason = told.unwrap().unwrap_err().to_string();
+    assert!(reason.contains("has no lane 2 any more"), "{reason}");
     let nowhere = Destination::queue("nowhere");
     let unknown = taker.alter_lanes(nowhere, Lanes::Key, false).await;
     assert_eq!(unknown.unwrap_err().name(), "NO-QUEUE");
