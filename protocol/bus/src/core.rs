@@ -95,11 +95,6 @@ pub(crate) enum Input {
         connection: ConnectionId,
         delivery: DeliveryId,
     },
-    /// The end of one of its subscriptions has been told to a connection.
-    Told {
-        connection: ConnectionId,
-        subscription: u64,
-    },
     /// Time has passed.
     Tick,
     /// The log wants these messages written again, so that it can let go of an old segment.
@@ -315,10 +310,6 @@ impl Core {
             } => {
                 self.give_back(connection, delivery, consume::Back::Uncounted);
             }
-            Input::Told {
-                connection,
-                subscription,
-            } => self.told(connection, subscription),
             Input::Tick => {}
             Input::Relocate { places } => self.relocate(&places),
             Input::Room(room) => self.room = room,
@@ -517,6 +508,7 @@ impl Core {
                 let done = self.destroy(&queue, force);
                 self.answer(connection, token, done);
             }
+            Command::Closed { subscription } => self.told(connection, subscription),
             Command::Disconnect { token } => self.disconnect(connection, token),
             Command::Subscribe { .. }
             | Command::Get { .. }

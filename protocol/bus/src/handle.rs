@@ -307,6 +307,11 @@ impl Bus {
         forward!(self, client => client.ack_soon(handle))
     }
 
+    /// Whether nothing more of a subscription is to be begun.
+    fn is_over(&self, number: u64, auto: bool) -> bool {
+        forward!(self, client => client.is_over(number, auto))
+    }
+
     /// Waits until [`Bus::ack_soon`] may have room again; false if it never will.
     async fn has_room(&self) -> bool {
         forward!(self, client => client.has_room().await)

@@ -181,7 +181,8 @@ impl Client {
         let subscription = token;
         let entry = Entry {
             durable: durable.clone(),
-            arrivals,
+            arrivals: Some(arrivals),
+            ended: None,
         };
         self.table().subscriptions.insert(subscription, entry);
         let command = Command::Subscribe {
@@ -314,12 +315,12 @@ impl Client {
         let AckId::Embedded(delivery) = handle.id else {
             return Err(BusError::StaleAck);
         };
-        self.ask(|token| Command::Ack {
+        let done = self.ask(|token| Command::Ack {
             delivery,
             transaction: None,
             token,
-        })
-        .await
+        });
+        self.explained(done.await, &[handle.subscription])
     }
 
     pub(crate) fn ack_soon(&self, handle: AckHandle) -> Result<(), AckHandle> {
@@ -339,6 +340,23 @@ impl Client {
         }
     }
 
+    /// Why a delivery is stale, where its subscription was ended by the bus.
+    fn explained(&self, done: Result<(), BusError>, subscriptions: &[u64]) -> Result<(), BusError> {
+        if done != Err(BusError::StaleAck) {
+            return done;
+        }
+        let table = self.table();
+        let mut ends = subscriptions.iter().filter_map(|it| table.end_of(*it));
+        ends.next().map_or(done, Err)
+    }
+
+    /// Whether what a subscription has not taken yet is not its any more. With the connection everything has gone back; but
+    /// what nobody acknowledges counts as handed out.
+    pub(crate) fn is_over(&self, subscription: u64, auto: bool) -> bool {
+        let table = self.table();
+        table.is_over(subscription) && !(auto && table.closed.is_some())
+    }
+
     /// Waits until a command may have room again; false if it never will.
     pub(crate) async fn has_room(&self) -> bool {
         self.inner.sender.has_room().await
@@ -348,13 +366,13 @@ impl Client {
         let AckId::Embedded(delivery) = handle.id else {
             return Err(BusError::StaleAck);
         };
-        self.ask(|token| Command::Nack {
+        let done = self.ask(|token| Command::Nack {
             delivery,
             reject: false,
             transaction: None,
             token,
-        })
-        .await
+        });
+        self.explained(done.await, &[handle.subscription])
     }
 
     pub(crate) async fn unsubscribe(&self, subscription: u64) -> Result<(), BusError> {
@@ -367,7 +385,8 @@ impl Client {
     }
 
     pub(crate) fn unsubscribe_soon(&self, subscription: u64) {
-        if self.table().subscriptions.remove(&subscription).is_some() {
+        let entry = self.table().subscriptions.remove(&subscription);
+        if entry.is_some_and(|entry| entry.ended.is_none()) {
             self.submit_unsubscribe(subscription);
         }
     }
@@ -419,6 +438,7 @@ impl Client {
             transaction,
             token: 0,
         }];
+        let subscriptions: Vec<u64> = acks.iter().map(|it| it.subscription).collect();
         for handle in acks {
             let AckId::Embedded(delivery) = handle.id else {
                 return Err(BusError::StaleAck);
@@ -440,7 +460,7 @@ impl Client {
         // Something that fails before it dooms the commit, which then tells why.
         commands.push(Command::Commit { transaction, token });
         self.inner.sender.submit_all(commands).await?;
-        outcome(answer).await
+        self.explained(outcome(answer).await, &subscriptions)
     }
 
     pub(crate) async fn close(&self) -> Result<(), BusError> {

@@ -240,6 +240,12 @@ pub enum Command {
         /// Whom to answer.
         token: Token,
     },
+    /// `SubscriptionClosed` has been taken notice of: nothing more of what that subscription was given is begun. Whoever
+    /// asks for the next event says so. Nobody answers.
+    Closed {
+        /// Which subscription.
+        subscription: u64,
+    },
     /// Ends the connection in order: what is in flight returns, uncounted. `Done` is the last event but `Closed`.
     Disconnect {
         /// Whom to answer.
@@ -356,6 +362,9 @@ pub struct CommandSender {
 pub struct EventReceiver {
     events: mpsc::Receiver<Event>,
     ended: bool,
+    sender: CommandSender,
+    /// A subscription whose end was the latest event.
+    closed: Option<u64>,
 }
 
 impl Connection {
@@ -365,12 +374,15 @@ impl Connection {
         commands: mpsc::Sender<Submission>,
         events: mpsc::Receiver<Event>,
     ) -> Self {
+        let sender = CommandSender { id, boot, commands };
         Self {
-            sender: CommandSender { id, boot, commands },
             events: EventReceiver {
                 events,
                 ended: false,
+                sender: sender.clone(),
+                closed: None,
             },
+            sender,
         }
     }
 
@@ -453,13 +465,22 @@ impl CommandSender {
 }
 
 impl EventReceiver {
-    /// The next event; `None` after the last.
+    /// The next event; `None` after the last. Who asks has dealt with the one before: what a subscription had that has
+    /// been closed may be another's from then on.
     pub async fn next_event(&mut self) -> Option<Event> {
         if self.ended {
             return None;
         }
+        if let Some(subscription) = self.closed {
+            // If the queue manager is gone, so is everything else.
+            let _ = self.sender.submit(Command::Closed { subscription }).await;
+            self.closed = None;
+        }
         let event = self.events.recv().await;
         self.ended = matches!(event, None | Some(Event::Closed { .. }));
+        if let Some(Event::SubscriptionClosed { subscription, .. }) = &event {
+            self.closed = Some(*subscription);
+        }
         event
     }
 }

@@ -154,12 +154,6 @@ impl Outbox {
                     });
                 }
             }
-            if let Event::SubscriptionClosed { subscription, .. } = &posted.event {
-                inputs.push(Input::Told {
-                    connection,
-                    subscription: *subscription,
-                });
-            }
             permit.send(posted.event);
         }
         if self.waiting.len() > MAX_WAITING && !self.last {

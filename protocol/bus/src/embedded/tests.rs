@@ -640,7 +640,8 @@ async fn e29_a_stuck_consumer_within_the_process_loses_its_subscription_and_anot
     let again = next(&mut others).await;
     assert_eq!(again.message.backout_count, 1);
     assert!(timeout(PATIENCE, its.next()).await.unwrap().is_none());
-    assert_eq!(held.ack().await, Err(BusError::StaleAck));
+    let reason = BusError::AckTimeout { limit_ms: 200 };
+    assert_eq!(held.ack().await, Err(reason));
     again.ack().await.unwrap();
     stuck
         .publish(Outgoing::new(
@@ -649,6 +650,81 @@ async fn e29_a_stuck_consumer_within_the_process_loses_its_subscription_and_anot
         ))
         .await
         .unwrap();
+    broker.shutdown().await;
+}
+
+#[tokio::test]
+async fn e29_what_a_stuck_consumer_has_not_begun_is_anothers_alone() {
+    let directory = TempDir::new().unwrap();
+    let broker = broker(&directory).await;
+    let (stuck, other) = (bus(&broker, "a"), bus(&broker, "b"));
+    let limited = SubscribeRequest {
+        ack_timeout: Some(Duration::from_millis(200)),
+        ..request(Destination::queue("work"))
+    };
+    for body in ["1", "2", "3"] {
+        let message = persistent(Destination::queue("work"), body);
+        other.publish(message).await.unwrap();
+    }
+    let mut its = stuck.subscribe(limited).await.unwrap();
+    let held = next(&mut its).await;
+    let mut others = other
+        .subscribe(request(Destination::queue("work")))
+        .await
+        .unwrap();
+    for body in ["1", "2", "3"] {
+        let delivery = next(&mut others).await;
+        assert_eq!(text(&delivery), body);
+    }
+    assert!(timeout(PATIENCE, its.next()).await.unwrap().is_none());
+    assert!(timeout(PATIENCE, its.next()).await.unwrap().is_none());
+    let mut together = stuck.transaction();
+    together.ack(held);
+    let reason = BusError::AckTimeout { limit_ms: 200 };
+    assert_eq!(together.commit().await, Err(reason));
+    broker.shutdown().await;
+}
+
+/// Whoever is told takes it in before others have anything of it.
+#[tokio::test]
+async fn e29_an_end_that_nobody_has_taken_notice_of_gives_nothing_to_others() {
+    let directory = TempDir::new().unwrap();
+    let broker = broker(&directory).await;
+    let mut stuck = broker.connect("").unwrap();
+    let subscribe = Command::Subscribe {
+        subscription: 1,
+        destination: Destination::queue("work"),
+        durable: None,
+        ack: AckMode::Individual,
+        prefetch: 10,
+        selector: None,
+        ack_timeout: Some(50),
+        options: crate::embedded::connection::SubscribeOptions::default(),
+        token: 0,
+    };
+    stuck.submit(subscribe).await.unwrap();
+    let other = bus(&broker, "b");
+    let message = persistent(Destination::queue("work"), "1");
+    other.publish(message).await.unwrap();
+    let ended = async {
+        while !matches!(
+            stuck.next_event().await,
+            Some(Event::SubscriptionClosed { .. })
+        ) {}
+    };
+    timeout(PATIENCE, ended).await.unwrap();
+    let get = |wait| GetRequest {
+        destination: Destination::queue("work"),
+        selector: None,
+        wait,
+    };
+    let early = other.get(get(Wait::No)).await;
+    assert_eq!(early.unwrap_err(), BusError::InUse);
+    let (_, late) = tokio::join!(
+        timeout(Duration::from_millis(500), stuck.next_event()),
+        timeout(PATIENCE, other.get(get(Wait::Forever)))
+    );
+    assert_eq!(text(&late.unwrap().unwrap()), "1");
     broker.shutdown().await;
 }
 

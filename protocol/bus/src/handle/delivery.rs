@@ -72,7 +72,8 @@ impl Delivery {
     /// The message is consumed; returns when the bus knows for good. Nothing to do on an `Auto` subscription.
     ///
     /// # Errors
-    /// [`BusError::StaleAck`] if the message has been given back meanwhile, for example by a reconnect.
+    /// [`BusError::StaleAck`] if the message has been given back meanwhile, for example by a reconnect; within the process,
+    /// if that is because the bus has closed the subscription: why, as [`BusError::AckTimeout`].
     pub async fn ack(self) -> Result<(), BusError> {
         match self.handle {
             Some(handle) => self.bus.ack(handle).await,
@@ -131,6 +132,10 @@ impl Subscription {
             self.settle();
         }
         let Arrival { message, handle } = self.arrivals.recv().await?;
+        if self.bus.is_over(self.number, self.auto) {
+            // Somebody else may have it by now, and what is behind it.
+            return None;
+        }
         let handle = if self.auto {
             self.owed.push_back(handle);
             self.settle();

@@ -381,6 +381,12 @@ impl Client {
         }
     }
 
+    /// A bus that closes a subscription over STOMP ends the connection, and the subscription is made again on the next one.
+    #[expect(clippy::unused_self, reason = "the embedded client knows")]
+    pub(crate) const fn is_over(&self, _subscription: u64, _auto: bool) -> bool {
+        false
+    }
+
     /// Waits until a request may have room again; false if it never will.
     pub(crate) async fn has_room(&self) -> bool {
         self.requests.reserve().await.is_ok()

@@ -51,9 +51,10 @@ fn closed(world: &mut World, connection: ConnectionId) -> bool {
 }
 
 fn told(world: &mut World, connection: ConnectionId) {
-    world.step(Input::Told {
+    let command = Command::Closed { subscription: 1 };
+    world.step(Input::Command {
         connection,
-        subscription: 1,
+        command,
     });
 }
 

@@ -544,9 +544,10 @@ impl Simulation {
         for hand in &mut self.hands {
             hand.stale |= (hand.connection, hand.subscription) == (connection, subscription);
         }
-        self.step(Input::Told {
+        let command = Command::Closed { subscription };
+        self.step(Input::Command {
             connection,
-            subscription,
+            command,
         });
         self.ended.insert(connection);
     }

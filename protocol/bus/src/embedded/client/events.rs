@@ -41,7 +41,26 @@ pub(super) struct Table {
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) durable: Option<String>,
-    pub(super) arrivals: mpsc::Sender<Arrival>,
+    /// `None` when the bus has ended it.
+    pub(super) arrivals: Option<mpsc::Sender<Arrival>>,
+    /// Why the bus has ended it.
+    pub(super) ended: Option<BusError>,
+}
+
+impl Table {
+    /// Whether nothing more of a subscription is to be begun: what is still on its way to its consumer has been given back.
+    pub(super) fn is_over(&self, subscription: u64) -> bool {
+        let entry = self.subscriptions.get(&subscription);
+        let Some(entry) = entry else { return true };
+        // What a slow consumer had is nobody else's.
+        let ended = entry.ended.as_ref();
+        ended.is_some_and(|why| !matches!(why, BusError::SlowConsumer { .. }))
+    }
+
+    /// Why the bus has ended a subscription, if it has.
+    pub(super) fn end_of(&self, subscription: u64) -> Option<BusError> {
+        self.subscriptions.get(&subscription)?.ended.clone()
+    }
 }
 
 impl Shared {
@@ -81,7 +100,10 @@ impl Shared {
 
     /// The bus has ended a subscription, or somebody's waiting for one message.
     fn ended(&self, subscription: u64, reason: BusError) {
-        self.lock().subscriptions.remove(&subscription);
+        if let Some(entry) = self.lock().subscriptions.get_mut(&subscription) {
+            entry.arrivals = None;
+            entry.ended = Some(reason.clone());
+        }
         self.pulled(subscription, Err(reason));
     }
 
@@ -91,8 +113,10 @@ impl Shared {
         }
         // The channel holds as many as may be unacknowledged. Without an entry the subscription is being ended,
         // and what arrives for it returns with that.
-        if let Some(entry) = self.lock().subscriptions.get(&subscription) {
-            let _ = entry.arrivals.try_send(arrival);
+        let table = self.lock();
+        let entry = table.subscriptions.get(&subscription);
+        if let Some(arrivals) = entry.and_then(|entry| entry.arrivals.as_ref()) {
+            let _ = arrivals.try_send(arrival);
         }
     }
 }
