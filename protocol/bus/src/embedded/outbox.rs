@@ -6,7 +6,11 @@ use tokio::sync::mpsc;
 
 use super::connection::{ConnectionId, Event};
 use crate::{
-    core::{Input, Posted},
+    admin,
+    core::{
+        Input, Posted,
+        unit::{Entry, Unit},
+    },
     error::BusError,
 };
 
@@ -14,24 +18,55 @@ use crate::{
 const MAX_WAITING: usize = 200_000;
 
 /// How far the log is.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Progress {
     /// Everything up to this unit is written: it survives the end of the process.
     pub(super) seen: u64,
     /// Everything up to this unit that somebody waits for is on the disk.
     pub(super) written: u64,
+    /// The units whose messages are not to be seen before they are on the disk, in order.
+    pub(super) strict: VecDeque<u64>,
 }
 
 impl Progress {
+    /// Takes note of a unit that is to be written.
+    pub(super) fn add(&mut self, unit: &Unit) {
+        let remembers = |entry: &Entry| matches!(entry, Entry::Remember { .. });
+        if unit.entries.iter().any(remembers) {
+            self.strict.push_back(unit.number);
+        }
+    }
+
+    /// Everything up to this unit is written.
+    pub(super) fn see(&mut self, unit: u64) {
+        self.seen = self.seen.max(unit);
+    }
+
+    /// And what somebody waits for is on the disk.
+    pub(super) fn settle(&mut self, unit: u64) {
+        self.see(unit);
+        self.written = self.written.max(unit);
+        while self.strict.front().is_some_and(|it| *it <= self.written) {
+            self.strict.pop_front();
+        }
+    }
+
     /// Whether an event can be told. A message can be handed out when it is written: should the machine lose power
     /// before it is on the disk, its sender has been promised nothing, and whatever its receiver made of it in the
     /// queues is gone with it. Everything else is a promise.
-    const fn allows(self, posted: &Posted) -> bool {
-        let reached = match posted.event {
-            Event::Deliver { .. } => self.seen,
-            _ => self.written,
+    fn allows(&self, posted: &Posted) -> bool {
+        posted.after <= self.written || (posted.after <= self.seen && self.is_early(posted))
+    }
+
+    /// Whether an event need not wait for the disk. A delivery that needs no acknowledgement does, since its message
+    /// would come again; so does a message with its sender's own id, since that could be given to another one; and the
+    /// administration's answer is a promise.
+    pub(super) fn is_early(&self, posted: &Posted) -> bool {
+        let Event::Deliver { message, .. } = &posted.event else {
+            return false;
         };
-        posted.after <= reached
+        let is_answer = message.origin() == admin::QUEUE;
+        !posted.auto && !is_answer && self.strict.binary_search(&posted.after).is_err()
     }
 }
 
@@ -108,7 +143,7 @@ impl Outbox {
     pub(super) fn hand(
         &mut self,
         connection: ConnectionId,
-        progress: Progress,
+        progress: &Progress,
         now: i64,
     ) -> Handed {
         let mut inputs = Vec::new();
@@ -192,10 +227,8 @@ mod tests {
         let message = Parts::of(&new, id, "", 0, true).pack(&mut Addresses::default());
         let message = Arc::new(message);
         let (connection, delivery) = (ConnectionId(1), DeliveryId(9));
-        let progress = Progress {
-            seen: 1,
-            written: 1,
-        };
+        let mut progress = Progress::default();
+        progress.settle(1);
         for (once, now, comes) in [
             (true, 100, Some(false)),
             (true, 99, Some(true)),
@@ -220,7 +253,7 @@ mod tests {
                 once,
                 event,
             });
-            let missed = outbox.hand(connection, progress, now).inputs.len();
+            let missed = outbox.hand(connection, &progress, now).inputs.len();
             assert_eq!(missed, usize::from(comes != Some(true)));
             let came = events.try_recv().ok().map(|event| match event {
                 Event::Deliver { .. } => true,
@@ -232,5 +265,68 @@ mod tests {
             });
             assert_eq!(came, comes);
         }
+    }
+
+    #[test]
+    fn what_is_a_promise_waits_for_the_disk() {
+        let message = |origin: &str| {
+            let new = NewMessage::new(Destination::queue("q"), Bytes::new());
+            let id = MessageId { boot: 1, seq: 1 };
+            Arc::new(Parts::of(&new, id, origin, 0, true).pack(&mut Addresses::default()))
+        };
+        let posted = |after, auto, origin: &str| Posted {
+            connection: ConnectionId(1),
+            after,
+            auto,
+            once: false,
+            event: Event::Deliver {
+                subscription: 3,
+                delivery: DeliveryId(9),
+                message: message(origin),
+                redelivered: false,
+                delivery_count: 1,
+                backout_count: 0,
+                first_of_group: false,
+                gap: None,
+            },
+        };
+        let mut progress = Progress::default();
+        let id = MessageId { boot: 1, seq: 1 };
+        let remember = Entry::Remember {
+            message: id,
+            at: 0,
+            destination: String::new(),
+            id: "k".to_owned(),
+        };
+        progress.add(&Unit {
+            number: 2,
+            sync: true,
+            entries: vec![remember],
+        });
+        progress.see(3);
+        assert!(progress.allows(&posted(1, false, "a")));
+        assert!(progress.allows(&posted(3, false, "a")));
+        assert!(!progress.allows(&posted(4, false, "a")), "not written");
+        assert!(
+            !progress.allows(&posted(3, true, "a")),
+            "taken when it is handed over"
+        );
+        assert!(
+            !progress.allows(&posted(2, false, "a")),
+            "has its sender's id"
+        );
+        assert!(
+            !progress.allows(&posted(3, false, admin::QUEUE)),
+            "an answer"
+        );
+        progress.settle(3);
+        for posted in [
+            posted(3, true, "a"),
+            posted(2, false, "a"),
+            posted(3, false, admin::QUEUE),
+        ] {
+            assert!(progress.allows(&posted));
+        }
+        assert!(progress.strict.is_empty());
     }
 }

@@ -111,6 +111,7 @@ impl Owner {
             progress: Progress {
                 seen: 1,
                 written: 1,
+                ..Progress::default()
             },
             watching: VecDeque::new(),
             room: true,
@@ -251,7 +252,7 @@ impl Owner {
                 stats,
                 stale,
             } => {
-                self.progress.written = self.progress.written.max(unit);
+                self.progress.settle(unit);
                 self.seen(unit);
                 self.log = stats;
                 self.touched.extend(self.outboxes.keys());
@@ -269,7 +270,7 @@ impl Owner {
 
     /// Everything up to this unit is written.
     fn seen(&mut self, unit: u64) {
-        self.progress.seen = self.progress.seen.max(unit);
+        self.progress.see(unit);
         let seen = self.progress.seen;
         while let Some((unit, connection)) = self.watching.front().copied()
             && unit <= seen
@@ -331,6 +332,7 @@ impl Owner {
             .extend(notices.into_iter().map(|it| (number, it)));
         if let Some(unit) = unit.filter(|_| !self.failed) {
             self.pending_bytes = self.pending_bytes.saturating_add(cost(&unit));
+            self.progress.add(&unit);
             self.pending.push(unit);
         }
         for mut posted in events {
@@ -339,8 +341,8 @@ impl Owner {
             }
             let connection = posted.connection;
             let watch = (posted.after, connection);
-            if matches!(posted.event, Event::Deliver { .. })
-                && posted.after > self.progress.seen
+            if posted.after > self.progress.seen
+                && self.progress.is_early(&posted)
                 && self.watching.back() != Some(&watch)
             {
                 self.watching.push_back(watch);
@@ -405,7 +407,7 @@ impl Owner {
         let Handed {
             inputs,
             wait_for_room,
-        } = outbox.hand(connection, self.progress, now);
+        } = outbox.hand(connection, &self.progress, now);
         if wait_for_room {
             let room = outbox.room();
             self.wakes
