@@ -68,15 +68,17 @@ impl Route {
         repository: &Repository,
         node: &Node,
     ) -> Result<Option<Self>, Problem> {
-        if let Some(route) = Self::elsewhere(repository, node)? {
-            return Ok(Some(route));
-        }
         let served = node.bus_server.iter().flat_map(|server| &server.listen);
         let mut served = served.filter(|address| address.port() != 0);
-        Ok(served.next().map(|address| {
+        let served = served.next().map(|address| {
             let address = reachable(*address).to_string();
             Self::There(Box::new(StompOptions::new(address)))
-        }))
+        });
+        match Self::elsewhere(repository, node) {
+            Ok(elsewhere) => Ok(elsewhere.or(served)),
+            // The address that all share may be one for other programs: the own bus is there all the same.
+            Err(problem) => served.map_or(Err(problem), |served| Ok(Some(served))),
+        }
     }
 
     /// Connects under this id. Over STOMP the connection comes about in the background.
