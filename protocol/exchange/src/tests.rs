@@ -92,6 +92,18 @@ impl Fixture {
         (list("files"), list("incoming"))
     }
 
+    /// Waits until nothing unfinished is on the server: what a client was refused for goes after its answer.
+    async fn finishes_all(&self) {
+        let finished = async {
+            while !self.on_server().1.is_empty() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(10), finished)
+            .await
+            .expect("nothing unfinished stays");
+    }
+
     /// Waits until nothing at all is on the server.
     async fn becomes_empty(&self) {
         let empty = async {
