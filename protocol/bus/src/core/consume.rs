@@ -180,11 +180,11 @@ impl Core {
         if let Some(transaction) = transaction {
             return self.stage_acks(connection, transaction, &covered);
         }
+        if waited {
+            self.wait_for(connection, delivery);
+        }
         for delivery in covered {
             self.consume(connection, delivery);
-        }
-        if waited {
-            self.draft.need_sync();
         }
         Ok(())
     }
@@ -200,11 +200,21 @@ impl Core {
         if let Some(transaction) = transaction {
             return self.stage_nacks(connection, transaction, &covered, reject);
         }
+        self.wait_for(connection, delivery);
         for delivery in covered {
             self.refuse(connection, delivery, reject);
         }
-        self.draft.need_sync();
         Ok(())
+    }
+
+    /// Somebody waits for the end of a delivery to be on the disk: if its queue has been destroyed, that of the queue.
+    fn wait_for(&mut self, connection: ConnectionId, delivery: DeliveryId) {
+        let session = self.sessions.get(&connection);
+        if session.is_some_and(|session| session.orphans.contains_key(&delivery)) {
+            self.draft.need_barrier();
+        } else {
+            self.draft.need_sync();
+        }
     }
 
     /// A delivery of an `Auto` subscription has reached its consumer.

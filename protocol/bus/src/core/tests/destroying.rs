@@ -5,6 +5,7 @@ use pillarbox_messages::Destination;
 use super::{World, message, queue, work};
 use crate::{
     BusError,
+    core::Input,
     embedded::connection::{AckMode, Command, ConnectionId, Event, Wait},
 };
 
@@ -261,4 +262,38 @@ fn e38_who_waits_for_a_message_of_it_is_told() {
         )
     });
     assert!(told);
+}
+
+#[test]
+fn e38_who_acknowledges_what_was_in_hand_waits_for_the_end_of_the_queue() {
+    for refuse in [false, true] {
+        let (mut world, a) = in_hand();
+        let delivery = world.delivered()[0].1;
+        destroy(&mut world, true).unwrap();
+        let last = world.core.next_unit - 1;
+        let command = if refuse {
+            Command::Nack {
+                delivery,
+                reject: false,
+                transaction: None,
+                token: 999,
+            }
+        } else {
+            Command::Ack {
+                delivery,
+                transaction: None,
+                token: 999,
+            }
+        };
+        let effects = world.core.step(
+            world.now,
+            Input::Command {
+                connection: a,
+                command,
+            },
+        );
+        assert!(effects.unit.is_none());
+        let after: Vec<u64> = effects.events.iter().map(|it| it.after).collect();
+        assert_eq!(after, [last]);
+    }
 }
