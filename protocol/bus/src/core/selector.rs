@@ -4,7 +4,8 @@
 //! [ESCAPE ...]`, `IS [NOT] NULL`, parentheses; texts in single quotes, numbers, `TRUE` and `FALSE`. No arithmetic.
 //! Names are letters, digits, `_` and `$`; any other name stands in double quotes. Headers are texts: compared with a
 //! number they are taken for one, and with `TRUE` and `FALSE` for these; what can't be is unknown, and so is what isn't
-//! there. Only a message of which the whole is true is selected.
+//! there, and whether a text of more than 4 KiB is `LIKE` a pattern. Only a message of which the whole is true is
+//! selected.
 
 mod parse;
 #[cfg(test)]
@@ -14,6 +15,9 @@ use std::{cmp::Ordering, str::FromStr};
 
 use super::message::QueuedMessage;
 use crate::error::BusError;
+
+/// The longest text that is compared with a pattern, in bytes: every message would take its sender's time of everybody.
+const LONGEST_LIKE: usize = 4 << 10;
 
 /// What a consumer wants of a queue.
 #[derive(Clone, Debug, PartialEq)]
@@ -129,7 +133,10 @@ impl Condition {
                 let value = text_of(message, name)?;
                 Some(texts.contains(&value))
             }
-            Self::Like(name, pattern) => Some(is_like(&text_of(message, name)?, pattern)),
+            Self::Like(name, pattern) => {
+                let text = text_of(message, name)?;
+                (text.len() <= LONGEST_LIKE).then(|| is_like(&text, pattern))
+            }
             Self::IsNull(name) => Some(property(message, name).is_none()),
             Self::Holds(operand) => match operand.value(message)? {
                 Value::Bool(holds) => Some(holds),

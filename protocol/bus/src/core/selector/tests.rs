@@ -180,3 +180,15 @@ proptest! {
         prop_assert_eq!(selector.selects(&message), like(text.as_bytes(), pattern.as_bytes()));
     }
 }
+
+#[test]
+fn whether_a_very_long_text_is_like_a_pattern_is_unknown() {
+    let selects = |text: &str, length: usize| {
+        let selector: Selector = text.parse().unwrap();
+        selector.selects(&with(&[("long", &"x".repeat(length))]))
+    };
+    assert!(selects("long LIKE 'x%'", 4_096));
+    assert!(!selects("long LIKE 'x%'", 4_097));
+    assert!(!selects("long NOT LIKE 'y%'", 4_097));
+    assert!(selects("long LIKE 'x%' OR color = 'blue'", 4_097));
+}
