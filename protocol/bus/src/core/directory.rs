@@ -82,6 +82,12 @@ impl Directory {
             .copied()
     }
 
+    /// Whether a durable subscription of this name is some client's own.
+    pub(super) fn is_owned(&self, name: &str) -> bool {
+        let mut durables = self.durables.keys();
+        durables.any(|(owner, known)| !owner.is_empty() && known == name)
+    }
+
     pub(super) fn durable_count(&self) -> usize {
         self.durables.len()
     }

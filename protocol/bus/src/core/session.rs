@@ -22,6 +22,8 @@ pub(super) struct Session {
     /// Its consumers run within this process.
     pub(super) in_process: bool,
     pub(super) subscriptions: BTreeMap<u64, SessionSubscription>,
+    /// Shared subscriptions that it has taken from: these it may cancel. Some may be gone.
+    pub(super) shared: BTreeSet<QueueId>,
     /// What it has not acknowledged, oldest first.
     pub(super) flights: BTreeMap<DeliveryId, Flight>,
     /// The same by subscription: looking at all of them for each subscription that ends would take too long.

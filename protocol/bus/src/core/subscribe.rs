@@ -23,6 +23,8 @@ use crate::{
 
 /// The longest name of a durable subscription, in bytes: it may have an id and the name of a destination in it.
 pub(super) const MAX_DURABLE_NAME: usize = 1024;
+/// The longest selector of a durable subscription, in bytes: the definitions of all of them fit a segment of the log.
+const MAX_DURABLE_SELECTOR: usize = 1024;
 
 /// What is usual for who acknowledges, where there are no lanes.
 const PREFETCH_ACK: u32 = 32;
@@ -87,8 +89,25 @@ impl Core {
                 .subscriptions
                 .insert(wish.subscription, subscription);
         }
+        if wish.options.shared {
+            self.note_shared(connection, queue_id);
+        }
         self.draft.dirty.insert(queue_id);
         self.answer(connection, token, Ok(()));
+    }
+
+    /// A connection that has taken from a shared subscription may cancel it, until it has had too many others.
+    fn note_shared(&mut self, connection: ConnectionId, queue: QueueId) {
+        let Some(session) = self.sessions.get_mut(&connection) else {
+            return;
+        };
+        session.shared.insert(queue);
+        if session.shared.len() > self.limits.subscriptions {
+            session.shared.retain(|id| self.queues.contains_key(id));
+        }
+        if session.shared.len() > self.limits.subscriptions {
+            session.shared.pop_first();
+        }
     }
 
     /// How many messages, and bytes, a consumer may have in its hands.
@@ -119,7 +138,7 @@ impl Core {
         Ok(())
     }
 
-    /// Deletes a durable subscription of this client.
+    /// Deletes a durable subscription of this client, or a shared one that this connection has taken from.
     pub(super) fn cancel_durable(
         &mut self,
         connection: ConnectionId,
@@ -128,7 +147,10 @@ impl Core {
         let session = self.sessions.get(&connection).ok_or(BusError::Closed)?;
         let client_id = session.client_id.clone();
         let own = self.directory.durable(&client_id, &name);
-        let Some(queue_id) = own.or_else(|| self.directory.durable("", &name)) else {
+        // A shared one of this name is not meant by who has never taken from it.
+        let shared = self.directory.durable("", &name);
+        let shared = shared.filter(|id| session.shared.contains(id));
+        let Some(queue_id) = own.or(shared) else {
             let detail = format!("client '{client_id}' has no durable subscription '{name}'");
             return Err(BusError::invalid(detail));
         };
@@ -183,7 +205,7 @@ impl Core {
         let name = wish.destination.name();
         let queue = match (wish.destination.kind(), &wish.durable) {
             (DestinationKind::Topic, None) => {
-                self.check_new_queue(&wish.destination)?;
+                self.check_new_queue(&wish.destination, 0)?;
                 self.plain_queue(connection, wish)
             }
             (DestinationKind::Topic, Some(durable)) => {
@@ -193,7 +215,7 @@ impl Core {
                 if let Some(found) = self.directory.resolve(name) {
                     return Ok(found);
                 }
-                self.check_new_queue(&wish.destination)?;
+                self.check_new_queue(&wish.destination, 0)?;
                 self.make_queue(QueueKind::Named {
                     name: name.to_owned(),
                     passing: true,
@@ -218,7 +240,10 @@ impl Core {
                 "a temporary queue's consumer can't have a selector",
             ));
         }
-        let found = self.directory.resolve(wish.destination.name());
+        let found = match wish.destination.kind() {
+            DestinationKind::Queue => self.directory.resolve(wish.destination.name()),
+            DestinationKind::Topic | DestinationKind::TemporaryQueue => None,
+        };
         let queue = found.and_then(|(id, _)| self.queues.get(&id));
         if queue.is_some_and(Queue::has_lanes) {
             return Err(BusError::invalid(
@@ -256,9 +281,9 @@ impl Core {
         check_ack_timeout(wish.ack_timeout, wish.ack)
     }
 
-    /// Whether a queue may be made for a subscriber of this destination.
-    fn check_new_queue(&self, destination: &Destination) -> Result<(), BusError> {
-        self.check_queues()?;
+    /// Whether a queue may be made for a subscriber of this destination, when so many have ended.
+    fn check_new_queue(&self, destination: &Destination, ended: usize) -> Result<(), BusError> {
+        self.check_queues(ended)?;
         if self.directory.knows(destination) {
             return Ok(());
         }
@@ -307,7 +332,8 @@ impl Core {
         }
         self.check_shared(&client_id, name, shared)?;
         let owner = if shared { "" } else { client_id.as_str() };
-        if let Some(id) = self.directory.durable(owner, name) {
+        let known = self.directory.durable(owner, name);
+        if let Some(id) = known {
             if self
                 .queues
                 .get(&id)
@@ -317,16 +343,21 @@ impl Core {
                 return Err(BusError::SubscriptionInUse { client_id, name });
             }
             match self.check_same(id, wish) {
-                Ok(()) => return Ok(id),
-                Err(_) if wish.options.replace => self.end_replaced(id)?,
+                Ok(()) => {
+                    // Whoever made it may still wait for it to be on the disk.
+                    self.draft.need_barrier();
+                    return Ok(id);
+                }
+                Err(_) if wish.options.replace => self.check_replaced(id)?,
                 Err(error) => return Err(error),
             }
+        } else if shared {
+            self.check_nobodys(&client_id, name)?;
         }
-        self.check_new_queue(&wish.destination)?;
-        self.check_durables()?;
-        self.check_room()?;
-        check_name(wish.destination.name())?;
-        check_durable_name(name)?;
+        self.check_new_durable(name, wish, usize::from(known.is_some()))?;
+        if let Some(replaced) = known {
+            self.drop_queue(replaced);
+        }
         let limits = limits_by(&self.rules, owner, name, false);
         let kind = QueueKind::Durable {
             client_id: owner.to_owned(),
@@ -336,13 +367,34 @@ impl Core {
         Ok(self.make_subscriber(kind, limits, Nature::of(wish)))
     }
 
+    /// Whether such a durable subscription may be made, when so many others have ended for it.
+    fn check_new_durable(&self, name: &str, wish: &Wish, ended: usize) -> Result<(), BusError> {
+        self.check_new_queue(&wish.destination, ended)?;
+        self.check_durables(ended)?;
+        self.check_room()?;
+        check_name(wish.destination.name())?;
+        check_durable_name(name)?;
+        check_durable_selector(wish.selector.as_ref())
+    }
+
+    /// Refuses to make a shared subscription whose name is that of somebody's own.
+    fn check_nobodys(&self, client_id: &str, name: &str) -> Result<(), BusError> {
+        if !self.directory.is_owned(name) {
+            return Ok(());
+        }
+        Err(BusError::SubscriptionDiffers {
+            client_id: client_id.to_owned(),
+            name: name.to_owned(),
+            detail: "is a client's own, not shared".to_owned(),
+        })
+    }
+
     /// Refuses whoever takes a shared subscription for his own, or his own for a shared one.
     fn check_shared(&self, client_id: &str, name: &str, shared: bool) -> Result<(), BusError> {
+        let own = !client_id.is_empty() && self.directory.durable(client_id, name).is_some();
         let detail = match shared {
-            true if !client_id.is_empty() && self.directory.durable(client_id, name).is_some() => {
-                "is its own, not shared"
-            }
-            false if self.directory.durable("", name).is_some() => "is shared, not its own",
+            true if own => "is its own, not shared",
+            false if !own && self.directory.durable("", name).is_some() => "is shared, not its own",
             _ => return Ok(()),
         };
         Err(BusError::SubscriptionDiffers {
@@ -393,8 +445,8 @@ impl Core {
         })
     }
 
-    /// Another subscription takes the name of this one, which nobody uses.
-    fn end_replaced(&mut self, id: QueueId) -> Result<(), BusError> {
+    /// Whether another subscription may take the name of this one.
+    fn check_replaced(&self, id: QueueId) -> Result<(), BusError> {
         let queue = self.queues.get(&id);
         if let Some(QueueKind::Durable {
             client_id, name, ..
@@ -414,13 +466,12 @@ impl Core {
                 "this durable subscription is the settings' own: change it there",
             ));
         }
-        self.drop_queue(id);
         Ok(())
     }
 
     /// Who comes back to a queue that exists is never refused for the number of all others.
-    fn check_queues(&self) -> Result<(), BusError> {
-        if self.queues.len() < self.limits.queues {
+    fn check_queues(&self, ended: usize) -> Result<(), BusError> {
+        if self.queues.len().saturating_sub(ended) < self.limits.queues {
             return Ok(());
         }
         Err(limit(
@@ -432,9 +483,9 @@ impl Core {
 
     /// Each is kept until its client has been away for too long: whoever makes up new names all the time must not fill
     /// the memory.
-    fn check_durables(&self) -> Result<(), BusError> {
+    fn check_durables(&self, ended: usize) -> Result<(), BusError> {
         let most = self.limits.durables;
-        if self.directory.durable_count() < most {
+        if self.directory.durable_count().saturating_sub(ended) < most {
             return Ok(());
         }
         Err(limit("the bus", "durable subscriptions", most))
@@ -462,7 +513,7 @@ impl Core {
         if self.directory.temporary(name).is_some() {
             return Err(BusError::invalid("a temporary queue has one subscription"));
         }
-        self.check_queues()?;
+        self.check_queues(0)?;
         Ok(self.make_queue(QueueKind::Temporary {
             name: name.to_owned(),
         }))
@@ -511,6 +562,17 @@ fn check_durable_name(name: &str) -> Result<(), BusError> {
         what: "the name of a durable subscription".to_owned(),
         limit: MAX_DURABLE_NAME as u64,
     })
+}
+
+fn check_durable_selector(selector: Option<&Selector>) -> Result<(), BusError> {
+    if selector.is_none_or(|it| it.as_str().len() <= MAX_DURABLE_SELECTOR) {
+        return Ok(());
+    }
+    Err(limit(
+        "the selector of a durable subscription",
+        "bytes",
+        MAX_DURABLE_SELECTOR,
+    ))
 }
 
 fn limit(whose: &str, what: &str, limit: usize) -> BusError {

@@ -4,8 +4,8 @@ use pillarbox_messages::Destination;
 
 use super::{World, news};
 use crate::{
-    BusError, Lanes,
-    core::{durable::SubscriptionRule, message::NewMessage},
+    BusError, Lanes, QueueAttributes, QueueDefinition,
+    core::{Input, Limits, durable::SubscriptionRule, message::NewMessage},
     embedded::connection::{AckMode, Command, ConnectionId, SubscribeOptions},
 };
 
@@ -34,6 +34,17 @@ const USUAL: SubscribeOptions = SubscribeOptions {
 type What<'a> = (Option<&'a str>, &'a str, Option<&'a str>);
 
 impl World {
+    fn unsubscribe(
+        &mut self,
+        connection: ConnectionId,
+        subscription: u64,
+    ) -> Result<bool, BusError> {
+        self.ask(connection, |token| Command::Unsubscribe {
+            subscription,
+            token,
+        })
+    }
+
     fn subscribe_to(
         &mut self,
         (connection, subscription): (ConnectionId, u64),
@@ -192,10 +203,175 @@ fn nobody_takes_a_shared_subscription_for_his_own_or_the_reverse() {
         let name = name.to_owned();
         |token| Command::CancelDurable { name, token }
     };
-    let in_use = world.ask(b, cancel("mine")).unwrap_err();
+    let not_his = world.ask(b, cancel("mine")).unwrap_err();
+    assert_eq!(not_his.name(), "INVALID");
+    let c = world.open(3, "c");
+    world.subscribe_to((c, 1), MINE, SHARED).unwrap();
+    let in_use = world.ask(a, cancel("mine")).unwrap_err();
     assert_eq!(in_use.name(), "SUBSCRIPTION-IN-USE");
+    world.lose(c);
     world.ask(a, cancel("mine")).unwrap();
     assert_eq!(world.core.durable_count(), 1);
+}
+
+#[test]
+fn nobody_shuts_another_client_out_of_its_own_subscription_by_sharing_its_name() {
+    let mut world = World::new();
+    let (a, b) = (world.open(1, "a"), world.open(2, "b"));
+    world.subscribe_to((a, 1), MINE, USUAL).unwrap();
+    world.lose(a);
+    let shared = world.subscribe_to((b, 1), MINE, SHARED).unwrap_err();
+    assert_eq!(shared.name(), "SUBSCRIPTION-MISMATCH", "{shared}");
+    world.send(b, news("1")).unwrap();
+    let a = world.open(3, "a");
+    world.subscribe_to((a, 1), MINE, USUAL).unwrap();
+    assert_eq!(world.bodies(), ["1"]);
+}
+
+#[test]
+fn who_has_its_own_subscription_has_it_though_another_of_the_name_is_shared() {
+    let mut world = World::new();
+    let b = world.open(2, "b");
+    world.subscribe_to((b, 1), MINE, SHARED).unwrap();
+    let topic = Destination::topic("news");
+    world.registered = vec![("a".to_owned(), "mine".to_owned(), topic)];
+    world.restart();
+    let a = world.open(1, "a");
+    world.subscribe_to((a, 1), MINE, USUAL).unwrap();
+    world.send(a, news("1")).unwrap();
+    assert_eq!(world.bodies(), ["1"]);
+}
+
+#[test]
+fn a_refused_replacement_takes_nothing() {
+    let mut world = World::new();
+    let (a, d) = (world.open(1, "a"), world.open(2, "d"));
+    world.subscribe_to((d, 1), MINE, USUAL).unwrap();
+    world.lose(d);
+    world.send(a, news("kept")).unwrap();
+    let d = world.open(3, "d");
+    let long = format!("color = '{}'", "x".repeat(1_020));
+    for (topic, selector, name) in [
+        ("nowhere", None, "NO-QUEUE"),
+        ("news", Some(long.as_str()), "LIMIT"),
+    ] {
+        let other = (Some("mine"), topic, selector);
+        let refused = world.subscribe_to((d, 1), other, REPLACE).unwrap_err();
+        assert_eq!(refused.name(), name, "{refused}");
+        assert_eq!(world.core.held_messages(), 1);
+    }
+    world.step(Input::Room(false));
+    let other = (Some("mine"), "news", Some("color = 'red'"));
+    let full = world.subscribe_to((d, 1), other, REPLACE).unwrap_err();
+    assert_eq!(full.name(), "NO-SPACE", "{full}");
+    world.subscribe_to((d, 1), MINE, USUAL).unwrap();
+    assert_eq!(world.bodies(), ["kept"]);
+}
+
+#[test]
+fn a_replacement_needs_no_place_beside_what_it_replaces() {
+    let mut world = World::with_limits(Limits {
+        durables: 1,
+        ..Limits::default()
+    });
+    let d = world.open(2, "d");
+    world.subscribe_to((d, 1), MINE, USUAL).unwrap();
+    world.lose(d);
+    let d = world.open(3, "d");
+    let other = (Some("mine"), "news", Some("color = 'red'"));
+    world.subscribe_to((d, 1), other, REPLACE).unwrap();
+    assert_eq!(world.core.durable_count(), 1);
+}
+
+#[test]
+fn a_selector_that_is_written_down_is_short() {
+    let mut world = World::new();
+    let d = world.open(2, "d");
+    let of = |length: usize| format!("color = '{}'", "x".repeat(length - 10));
+    let (fits, long) = (of(1_024), of(1_025));
+    assert_eq!(fits.len(), 1_024);
+    let refused = world.subscribe_to((d, 1), (Some("mine"), "news", Some(&long)), USUAL);
+    assert_eq!(refused.unwrap_err().name(), "LIMIT");
+    world
+        .subscribe_to((d, 1), (None, "news", Some(&long)), USUAL)
+        .unwrap();
+    world
+        .subscribe_to((d, 2), (Some("mine"), "news", Some(&fits)), USUAL)
+        .unwrap();
+}
+
+#[test]
+fn who_cancels_its_own_again_does_not_cancel_what_others_share() {
+    let mut world = World::new();
+    let b = world.open(2, "b");
+    world.subscribe_to((b, 1), MINE, SHARED).unwrap();
+    world.lose(b);
+    let topic = Destination::topic("news");
+    world.registered = vec![("a".to_owned(), "mine".to_owned(), topic)];
+    world.restart();
+    let a = world.open(1, "a");
+    world.send(a, news("1")).unwrap();
+    let cancel = |token| Command::CancelDurable {
+        name: "mine".to_owned(),
+        token,
+    };
+    world.ask(a, cancel).unwrap();
+    let again = world.ask(a, cancel).unwrap_err();
+    assert_eq!(again.name(), "INVALID", "{again}");
+    assert_eq!(world.core.held_messages(), 1);
+    let b = world.open(3, "b");
+    world.subscribe_to((b, 1), MINE, SHARED).unwrap();
+    world.unsubscribe(b, 1).unwrap();
+    world.ask(b, cancel).unwrap();
+    assert_eq!(world.core.durable_count(), 0);
+}
+
+#[test]
+fn who_joins_a_subscription_waits_until_it_is_on_the_disk() {
+    let mut world = World::new();
+    let (a, b) = (world.open(1, "a"), world.open(2, "b"));
+    world.subscribe_to((a, 1), MINE, SHARED).unwrap();
+    let effects = world.core.step(
+        0,
+        Input::Command {
+            connection: b,
+            command: Command::Subscribe {
+                subscription: 1,
+                destination: Destination::topic("news"),
+                durable: Some("mine".to_owned()),
+                ack: AckMode::Individual,
+                prefetch: 1,
+                selector: None,
+                options: SHARED,
+                ack_timeout: None,
+                token: 999,
+            },
+        },
+    );
+    assert!(effects.unit.is_none());
+    let last = world.core.next_unit - 1;
+    assert!(last > 0);
+    let after: Vec<u64> = effects.events.iter().map(|it| it.after).collect();
+    assert_eq!(after, [last]);
+}
+
+#[test]
+fn a_topics_name_may_be_a_queues_with_lanes() {
+    let mut world = World::build(
+        Limits::default(),
+        &[QueueDefinition {
+            name: "news".to_owned(),
+            attributes: QueueAttributes {
+                lanes: Lanes::Key,
+                ..QueueAttributes::plain()
+            },
+            drain: false,
+        }],
+    );
+    let a = world.open(1, "a");
+    world
+        .subscribe_to((a, 1), (None, "news", Some("color = 'red'")), USUAL)
+        .unwrap();
 }
 
 #[test]
