@@ -1,5 +1,5 @@
 //! The bus: over STOMP against ActiveMQ at the same work and durability (each receipt comes after its message is
-//! synced), in this process against bare probes of the disk, and with a million messages in a queue.
+//! synced), in this process against bare probes of the disk, and one of a million messages against a bare map.
 
 mod load;
 pub(crate) mod million;
