@@ -37,6 +37,7 @@ mod tests;
 mod time;
 mod transaction;
 pub(crate) mod unit;
+mod wanting;
 
 use std::collections::{BTreeMap, BTreeSet};
 

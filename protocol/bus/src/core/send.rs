@@ -45,7 +45,7 @@ impl Core {
             return self.answer_within(connection, transaction, token, done);
         }
         let done = self.check_new(&message).and_then(|is_new| match is_new {
-            true => self.check_space(&[&message], 0),
+            true => self.check_space(connection, &[&message], 0),
             false => Ok(()),
         });
         if let Err(error) = done {
@@ -118,15 +118,21 @@ impl Core {
 
     /// Refuses what there is no room for, with so many bytes more than everybody has. Plain subscriptions have
     /// their own limits.
-    pub(super) fn check_space(&self, messages: &[&NewMessage], more: u64) -> Result<(), BusError> {
+    pub(super) fn check_space(
+        &self,
+        sender: ConnectionId,
+        messages: &[&NewMessage],
+        more: u64,
+    ) -> Result<(), BusError> {
         if let Some(reason) = &self.failed {
             return Err(BusError::SpaceFailed(reason.clone()));
         }
         let mut wanted: u64 = 0;
         let mut ahead = AllAhead::default();
-        for message in messages {
-            let keepers = self.keepers(message);
-            self.check_subscribers(message, &mut ahead)?;
+        for (after, message) in messages.iter().enumerate() {
+            let wanting = self.wanting(sender, message, after);
+            let keepers = self.keepers(message, &wanting);
+            self.check_subscribers(message, &wanting, &mut ahead)?;
             if (keepers > 0 || self.is_to_last(message))
                 && !self.room
                 && message.persistent != Some(false)
@@ -146,8 +152,8 @@ impl Core {
         Ok(())
     }
 
-    /// How many queues will keep the message.
-    fn keepers(&self, message: &NewMessage) -> u64 {
+    /// How many queues will keep the message, of those that want it.
+    fn keepers(&self, message: &NewMessage, wanting: &[QueueId]) -> u64 {
         if is_administration(&message.destination) {
             return 0;
         }
@@ -156,12 +162,12 @@ impl Core {
         }
         let targets = self.directory.targets(&message.destination);
         let lost = u64::from(self.is_missed_by_all(&message.destination, &targets));
-        let kept = targets
-            .into_iter()
-            .filter(|id| self.counts_for_capacity(*id))
+        let kept = wanting
+            .iter()
+            .filter(|id| self.counts_for_capacity(**id))
             .filter(|id| {
                 let none_ahead = Ahead::default();
-                let full = self.limit_reached(*id, message.size(), none_ahead);
+                let full = self.limit_reached(**id, message.size(), none_ahead);
                 full.is_none()
             })
             .count() as u64;
@@ -186,10 +192,11 @@ impl Core {
     fn check_subscribers(
         &self,
         message: &NewMessage,
+        wanting: &[QueueId],
         ahead: &mut AllAhead,
     ) -> Result<(), BusError> {
         let size = message.size();
-        for id in self.directory.targets(&message.destination) {
+        for &id in wanting {
             let Some(on_limit) = self.on_limit(id) else {
                 continue;
             };
@@ -369,7 +376,12 @@ impl Core {
     }
 
     /// Whether the subscription behind a queue wants the message.
-    fn is_wanted(&self, id: QueueId, message: &QueuedMessage, sender: ConnectionId) -> bool {
+    pub(super) fn is_wanted(
+        &self,
+        id: QueueId,
+        message: &QueuedMessage,
+        sender: ConnectionId,
+    ) -> bool {
         let Some(queue) = self.queues.get(&id) else {
             return false;
         };

@@ -274,7 +274,7 @@ impl Core {
             .iter()
             .filter_map(|delivery| flights.get(delivery))
             .collect();
-        self.check_space(&sends, self.room_made(&consumed))
+        self.check_space(connection, &sends, self.room_made(&consumed))
     }
 
     /// How much room there is for what is sent together with these acknowledgements, beyond what there is for

@@ -5,7 +5,11 @@ use pillarbox_messages::Destination;
 use super::{World, news};
 use crate::{
     BusError, Lanes, QueueAttributes, QueueDefinition,
-    core::{Input, Limits, durable::SubscriptionRule, message::NewMessage},
+    core::{
+        Input, Limits,
+        durable::{OnLimit, SubscriptionRule},
+        message::NewMessage,
+    },
     embedded::connection::{AckMode, Command, ConnectionId, SubscribeOptions},
 };
 
@@ -441,4 +445,50 @@ fn a_topics_subscriptions_get_what_they_select_and_nothing_of_their_own_if_they_
         token,
     });
     assert_eq!(queue.unwrap_err().name(), "INVALID");
+}
+
+#[test]
+fn a_full_subscription_refuses_nothing_that_it_does_not_want() {
+    let mut world = World::new();
+    world.rules = vec![SubscriptionRule {
+        max_messages: Some(1),
+        on_limit: Some(OnLimit::RejectPublish),
+        ..SubscriptionRule::default()
+    }];
+    world.restart();
+    let (a, d) = (world.open(1, "a"), world.open(2, "d"));
+    let red = (Some("red"), "news", Some("color = 'red'"));
+    world.subscribe_to((d, 1), red, USUAL).unwrap();
+    let others = (Some("others"), "news", Some("color = 'green'"));
+    world.subscribe_to((d, 2), others, NO_LOCAL).unwrap();
+    world.send(a, colored("1", "red")).unwrap();
+    world.send(a, colored("2", "green")).unwrap();
+    world.send(a, colored("3", "blue")).unwrap();
+    world.send(d, colored("4", "green")).unwrap();
+    for (sender, color) in [(a, "red"), (d, "red"), (a, "green")] {
+        let refused = world.send(sender, colored("5", color)).unwrap_err();
+        assert_eq!(refused.name(), "SUBSCRIPTION-FULL", "{refused}");
+    }
+    assert_eq!(world.core.held_messages(), 2);
+}
+
+#[test]
+fn copies_that_nobody_wants_need_no_room() {
+    let mut world = World::with_limits(Limits {
+        capacity_bytes: 3_000,
+        ..Limits::default()
+    });
+    world.rules = vec![SubscriptionRule {
+        max_bytes: Some(3_000),
+        ..SubscriptionRule::default()
+    }];
+    world.restart();
+    let (a, d) = (world.open(1, "a"), world.open(2, "d"));
+    for (number, name) in [(1, "one"), (2, "two"), (3, "three"), (4, "four")] {
+        let red = (Some(name), "news", Some("color = 'red'"));
+        world.subscribe_to((d, number), red, USUAL).unwrap();
+    }
+    world.send(a, colored(&"x".repeat(1_000), "blue")).unwrap();
+    let refused = world.send(a, colored(&"x".repeat(1_000), "red"));
+    assert_eq!(refused.unwrap_err().name(), "NO-SPACE");
 }
