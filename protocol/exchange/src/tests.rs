@@ -99,7 +99,7 @@ impl Fixture {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(10), finished)
+        timeout(DEADLINE, finished)
             .await
             .expect("nothing unfinished stays");
     }
