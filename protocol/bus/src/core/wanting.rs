@@ -8,7 +8,7 @@ use super::{
 use crate::embedded::connection::ConnectionId;
 
 impl Core {
-    /// The queues that a message of this sender's will come to, the so-manieth that is sent from now on: those whose
+    /// The queues that a message of this sender's will come to, once so many others have been sent: those whose
     /// subscriptions choose it.
     pub(super) fn wanting(
         &self,

@@ -100,6 +100,18 @@ pub(crate) fn check(core: &Core) {
     check_deadlines(core);
 }
 
+/// What a connection may cancel is shared by all, or gone.
+fn check_shared(core: &Core) {
+    for session in core.sessions.values() {
+        assert!(session.shared.len() <= core.limits.subscriptions);
+        for queue in session.shared.iter().filter_map(|id| core.queues.get(id)) {
+            assert!(
+                matches!(&queue.kind, QueueKind::Durable { client_id, .. } if client_id.is_empty())
+            );
+        }
+    }
+}
+
 fn check_deadlines(core: &Core) {
     let sessions = core.sessions.iter();
     let deadlines = sessions.flat_map(|(connection, session)| {
@@ -193,6 +205,7 @@ fn check_subscribers(core: &Core) {
 }
 
 fn check_subscriptions(core: &Core) {
+    check_shared(core);
     // Who takes one message is no consumer while it has it.
     let subscriptions = core.sessions.values().map(|session| {
         let known = session.subscriptions.iter();
