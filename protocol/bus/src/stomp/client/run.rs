@@ -421,8 +421,18 @@ fn is_refusal(error: &BusError) -> bool {
     }
 }
 
-/// Why our own queue manager may refuse a connection that it accepts later, besides what has an error of its own.
-const PASSING: [&str; 2] = ["LIMIT", "TIMEOUT"];
+/// Why our own queue manager may refuse a connection that it accepts later, or a single request, besides what has an
+/// error of its own.
+const PASSING: [&str; 8] = [
+    "LIMIT",
+    "TIMEOUT",
+    "SUBSCRIPTION-FULL",
+    "SUBSCRIPTION-IN-USE",
+    "SUBSCRIPTION-MISMATCH",
+    "SLOW-CONSUMER",
+    "ACK-TIMEOUT",
+    "DRAINING",
+];
 /// The pause after a refusal, of a client that was connected before.
 const REFUSED_PAUSE: Duration = Duration::from_secs(60);
 /// How often a bus that has let this client in before may refuse it until that pause is made.
@@ -433,4 +443,23 @@ fn jittered(pause: Duration) -> Duration {
     let random = Uuid::new_v4().as_u128() % 1024;
     let share = u32::try_from(random).unwrap_or_default();
     pause / 2 + pause / 2 * share / 1024
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_refused_of_one_request_is_no_refused_login() {
+        let refused = |name: &str| BusError::Refused {
+            name: name.to_owned(),
+            detail: "no".to_owned(),
+        };
+        assert!(is_refusal(&refused("AUTH")));
+        assert!(!is_refusal(&BusError::NoSpace("full".to_owned())));
+        for name in PASSING {
+            assert!(!is_refusal(&refused(name)), "{name}");
+        }
+        assert!(PASSING.contains(&"SUBSCRIPTION-FULL"));
+    }
 }

@@ -141,6 +141,30 @@ async fn a_refused_message_is_told_to_its_sender_only() {
     second.await.unwrap().unwrap();
 }
 
+#[tokio::test]
+async fn a_message_that_a_subscriber_has_no_room_for_is_told_to_its_sender_only() {
+    let (listener, options) = listen().await;
+    let bus = connect(options);
+    let mut peer = Peer::accept(&listener).await;
+    peer.welcome().await;
+    let first = tokio::spawn({
+        let bus = bus.clone();
+        async move { bus.publish(persistent("1")).await }
+    });
+    let refused = peer.expect(StompCommand::Send).await;
+    let second = tokio::spawn(async move { bus.publish(persistent("2")).await });
+    peer.expect(StompCommand::Send).await;
+    peer.refuse("SUBSCRIPTION-FULL", Some(&refused)).await;
+    let error = first.await.unwrap().unwrap_err();
+    assert_eq!(error.name(), "SUBSCRIPTION-FULL");
+    let mut peer = Peer::accept(&listener).await;
+    peer.welcome().await;
+    let again = peer.expect(StompCommand::Send).await;
+    assert_eq!(again.body, "2");
+    peer.confirm(&again).await;
+    second.await.unwrap().unwrap();
+}
+
 /// Without this a message that the bus can't take would be sent for ever.
 #[tokio::test]
 async fn a_message_that_always_closes_the_connection_fails_in_the_end() {
