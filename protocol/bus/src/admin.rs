@@ -176,15 +176,40 @@ impl Request {
     }
 }
 
+/// What is before a durable subscription's name where it is taken for a queue's.
+pub(crate) const SUBSCRIPTION: &str = "~sub.";
+
 /// The queue that a name means, which may be spelled as in STOMP.
 ///
 /// # Errors
 /// [`BusError::Refused`] with the name `INVALID`.
 pub(crate) fn queue_named(name: &str) -> Result<Destination, BusError> {
-    let spelled = name.starts_with('/') || name.contains("://");
+    // A subscription's own name may have anything in it.
+    let is_subscription = name.starts_with(SUBSCRIPTION);
+    let spelled = !is_subscription && (name.starts_with('/') || name.contains("://"));
     let destination = match spelled {
         true => spelling::from_stomp(name),
         false => (!name.is_empty()).then(|| Destination::queue(name)),
     };
     destination.ok_or_else(|| BusError::invalid(format!("'{name}' names no queue")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subscription_is_named_as_the_list_names_it() {
+        let own = "~sub.alarm-service.alarm-service@topic://books.alarms";
+        for (name, meant) in [
+            (own, Destination::queue(own)),
+            ("~sub.a./queue/x", Destination::queue("~sub.a./queue/x")),
+            ("queue://work", Destination::queue("work")),
+            ("/queue/work", Destination::queue("work")),
+            ("work", Destination::queue("work")),
+        ] {
+            assert_eq!(queue_named(name).unwrap(), meant, "{name}");
+        }
+        assert!(queue_named("").is_err());
+    }
 }

@@ -116,6 +116,15 @@ pub enum BusError {
         /// What to use.
         remedy: &'static str,
     },
+    /// What fails or gets too old would go round for ever.
+    #[error(
+        "the queues '{}' move messages from one to the next in a circle; let one of them move its messages elsewhere",
+        queues.join("', '")
+    )]
+    QueueCircle {
+        /// The queues' names, each moving to the next, the last to the first.
+        queues: Vec<String>,
+    },
     /// The acknowledged delivery is not (or no longer) this connection's.
     #[error("this delivery is not in flight here any more")]
     StaleAck,
@@ -265,6 +274,7 @@ impl BusError {
             Self::NoMessage => "NO-MESSAGE",
             Self::InUse => "IN-USE",
             Self::AdministeredElsewhere { .. } => "NOT-HERE",
+            Self::QueueCircle { .. } => "INVALID",
             Self::StaleAck => "STALE-ACK",
             Self::TransactionUnknown => "TX-UNKNOWN",
             Self::TransactionTimedOut => "TX-TIMEOUT",

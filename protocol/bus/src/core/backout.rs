@@ -15,6 +15,7 @@ use super::{
     unit::{Entry, Place, QueueId},
 };
 use crate::{
+    admin::SUBSCRIPTION,
     embedded::connection::{ConnectionId, Event, Token},
     error::BusError,
     spelling,
@@ -46,9 +47,6 @@ pub struct PoisonMoved {
 
 /// For so long nothing more is told about a queue, in milliseconds.
 const QUIET: i64 = 3_600_000;
-
-/// What is before a durable subscription's name where it is taken for a queue's.
-const SUBSCRIPTION: &str = "~sub.";
 
 impl Core {
     /// How often a message may come back counted; `None`: as often as it likes.

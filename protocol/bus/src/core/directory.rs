@@ -23,8 +23,10 @@ pub(crate) struct Directory {
     durables: BTreeMap<(String, String), QueueId>,
     /// Topics' subscriptions.
     routes: BTreeMap<String, BTreeSet<QueueId>>,
-    /// Queues that others move messages to. They move none themselves, so none goes round for ever.
+    /// Queues that others move messages to and that nobody has described. They move none themselves.
     sinks: BTreeSet<String>,
+    /// Queues that are described for this life: what is said of them holds.
+    described: BTreeSet<String>,
     /// Queues whose lanes can be addressed, with how many they have.
     parts: BTreeMap<String, u32>,
 }
@@ -205,7 +207,24 @@ impl Core {
         self.queues.insert(id, queue);
     }
 
-    /// Whether others move messages to this queue.
+    /// Takes note of the queues that are described.
+    ///
+    /// # Errors
+    /// [`BusError::QueueCircle`].
+    pub(super) fn note_described(
+        &mut self,
+        definitions: &[QueueDefinition],
+    ) -> Result<(), BusError> {
+        if let Some(queues) = circle(definitions) {
+            return Err(BusError::QueueCircle { queues });
+        }
+        let names = definitions.iter().map(|it| it.name.clone());
+        self.directory.described = names.collect();
+        self.note_names();
+        Ok(())
+    }
+
+    /// Whether this is the error queue, or one that is there only because others move messages to it.
     pub(super) fn is_sink(&self, id: QueueId) -> bool {
         match self.queues.get(&id).map(|queue| &queue.kind) {
             Some(QueueKind::Named { name, .. }) => {
@@ -218,7 +237,9 @@ impl Core {
     /// Takes note of what queues' attributes say about names.
     pub(super) fn note_names(&mut self) {
         let targets = self.queues.values().flat_map(|it| it.attributes.targets());
-        self.directory.sinks = targets.map(str::to_owned).collect();
+        let described = &self.directory.described;
+        let sinks = targets.filter(|target| !described.contains(*target));
+        self.directory.sinks = sinks.map(str::to_owned).collect();
         let parts = self.queues.values().filter_map(|queue| {
             let QueueKind::Named { name, .. } = &queue.kind else {
                 return None;
@@ -386,6 +407,33 @@ pub(super) fn definition_of(queue: &Queue) -> Option<Definition> {
                 .unwrap_or_default(),
         }),
         QueueKind::Named { .. } | QueueKind::Plain { .. } | QueueKind::Temporary { .. } => None,
+    }
+}
+
+/// Queues that move messages from one to the next, and from the last to the first, if there are such. What is not
+/// described moves none.
+fn circle(definitions: &[QueueDefinition]) -> Option<Vec<String>> {
+    let mut left: BTreeMap<&str, Vec<&str>> = definitions
+        .iter()
+        .map(|it| (it.name.as_str(), it.attributes.targets().collect()))
+        .collect();
+    // Without circles there is always a queue that leads to none of those left.
+    loop {
+        let ends = |targets: &Vec<&str>| !targets.iter().any(|it| left.contains_key(it));
+        let found = left.iter().find(|(_, targets)| ends(targets));
+        let Some(name) = found.map(|(name, _)| *name) else {
+            break;
+        };
+        left.remove(name);
+    }
+    let mut way = vec![*left.keys().next()?];
+    loop {
+        let targets = left.get(way.last()?)?;
+        let next = *targets.iter().find(|it| left.contains_key(*it))?;
+        if let Some(at) = way.iter().position(|it| *it == next) {
+            return Some(way.iter().skip(at).map(|it| (*it).to_owned()).collect());
+        }
+        way.push(next);
     }
 }
 

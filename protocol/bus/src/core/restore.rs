@@ -100,6 +100,7 @@ impl Core {
         self.error_queue();
         // What is volatile, and has been waited for, is gone.
         self.end_drains();
+        self.note_described(wanted.queues)?;
         for definition in wanted.queues {
             self.define_queue(definition)?;
         }

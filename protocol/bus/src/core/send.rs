@@ -501,9 +501,14 @@ impl Core {
             to_error_queue(parts, reason, &original);
             parts.failure = failure;
         });
+        // A queue with a limit of its own counts by itself; elsewhere it is seen how often it has failed.
+        let backout_count = match self.backout_limit(target) {
+            Some(_) => 0,
+            None => held.backout_count,
+        };
         let place = Place {
             delivery_count: held.delivery_count,
-            backout_count: held.backout_count,
+            backout_count,
             ..Place::fresh(target)
         };
         let message = Arc::new(message);

@@ -4,9 +4,9 @@ use pillarbox_messages::Destination;
 
 use super::{World, message, news, queue, work};
 use crate::{
-    BusError, Lanes, OnLanePoison, QueueAttributes, QueueDefinition,
+    BusError, ClientTemplates, Lanes, OnExpiry, OnLanePoison, QueueAttributes, QueueDefinition,
     core::{
-        Input, Limits,
+        Core, Input, Limits, Wanted,
         message::{Cause, MessageId, NewMessage},
     },
     embedded::connection::{AckMode, Command, ConnectionId, DeliveryId, Event, Wait},
@@ -696,29 +696,63 @@ fn b22_a_message_that_always_fails_keeps_nobody_busy() {
     assert!((10..20).contains(&times), "{times} times in ten minutes");
 }
 
-#[test]
-fn queues_that_move_to_each_other_move_nothing_round() {
-    let attributes = |target: &str| QueueAttributes {
-        backout_limit: Some(1),
-        backout_queue: Some(target.to_owned()),
-        ..QueueAttributes::default()
-    };
-    let definition = |name: &str, target: &str| QueueDefinition {
+fn moving(name: &str, to: &str) -> QueueDefinition {
+    QueueDefinition {
         name: name.to_owned(),
-        attributes: attributes(target),
+        attributes: QueueAttributes {
+            backout_limit: Some(2),
+            backout_queue: Some(to.to_owned()),
+            ..QueueAttributes::default()
+        },
         drain: false,
+    }
+}
+
+fn described(queues: &[QueueDefinition]) -> Result<(), BusError> {
+    let mut core = Core::new(Limits::default(), ClientTemplates::new(|_| false));
+    let wanted = Wanted {
+        queues,
+        ..Wanted::default()
     };
-    let queues = [definition("work", "other"), definition("other", "work")];
+    core.start(0, &wanted).map(drop)
+}
+
+#[test]
+fn queues_that_move_to_each_other_in_a_circle_are_refused() {
+    let mut by_age = moving("c", "~error");
+    by_age.attributes.on_expiry = OnExpiry::Move("a".to_owned());
+    let queues = [
+        moving("z", "a"),
+        moving("a", "b"),
+        moving("b", "c"),
+        by_age,
+        moving("y", "plain"),
+    ];
+    let error = described(&queues).unwrap_err();
+    let names = ["a", "b", "c"].map(str::to_owned).to_vec();
+    assert_eq!(error, BusError::QueueCircle { queues: names });
+    assert_eq!(error.name(), "INVALID");
+    described(&[moving("a", "b"), moving("b", "c"), moving("z", "b")]).unwrap();
+}
+
+#[test]
+fn what_is_said_of_a_queue_that_others_move_to_holds() {
+    let queues = [moving("work", "aside"), moving("aside", "last")];
     let mut world = World::build(Limits::default(), &queues);
     let a = world.open(1, "a");
     world.subscribe(a, 1, queue(), 1).unwrap();
     world.send(a, work("bad")).unwrap();
-    assert_eq!(
-        fail(&mut world, a, "bad"),
-        10,
-        "both are where others move to"
-    );
-    assert_eq!(standing(&world, "work"), ["bad"]);
+    assert_eq!(fail(&mut world, a, "bad"), 2);
+    assert_eq!(standing(&world, "aside"), ["bad"]);
+    world.subscribe(a, 2, aside(), 1).unwrap();
+    assert_eq!(fail(&mut world, a, "bad"), 2);
+    assert_eq!(standing(&world, "last"), ["bad"]);
+    // Nobody has said anything about this one.
+    world
+        .subscribe(a, 3, Destination::queue("last"), 1)
+        .unwrap();
+    assert_eq!(fail(&mut world, a, "bad"), 10);
+    assert_eq!(standing(&world, "last"), ["bad"]);
 }
 
 /// The topic's message is one, but each subscriber has failed with its own.
