@@ -3,6 +3,7 @@
 mod background;
 mod bus;
 mod check;
+mod moving;
 mod queues;
 mod raw;
 mod subscriptions;
@@ -26,6 +27,7 @@ use crate::{
 
 pub use background::BackgroundWork;
 pub use bus::NodeBus;
+pub use moving::PILLAR_BACKOUT;
 pub use queues::{Jump, LanePoison, QueueCriterion, QueueHash, QueueLanes, QueueNode, QueueOrder};
 pub(crate) use raw::RawNode;
 pub use subscriptions::{Offline, SubscriptionLimit, SubscriptionNode};

@@ -9,7 +9,7 @@ use pillarbox_messages::{ComponentId, wording::count};
 
 use super::{
     AlarmsNode, BusServer, ClientNode, ExchangePolicy, ExchangeServerNode, Node, PillarNode,
-    PillarType, background, bus, queues,
+    PillarType, background, bus, moving, queues,
     raw::{RawExchange, RawExchangeServer, RawNode, RawPillar},
     subscriptions,
 };
@@ -266,6 +266,9 @@ pub(super) fn against(node: &Node, repository: &Repository) -> Result<Vec<String
         warnings.extend(aging_checksums(pillar, repository));
     }
     enough_file_pillars(node, repository, &mut checker);
+    if let Some(server) = &node.bus_server {
+        moving::against(&server.queues, repository, &mut checker);
+    }
     if let Some(client) = &node.client {
         client_against(client, repository, &mut checker);
     }

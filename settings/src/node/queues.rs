@@ -4,6 +4,7 @@ use std::{str::FromStr, time::Duration};
 
 use serde::Deserialize;
 
+use super::moving;
 use crate::{
     checker::Checker,
     duration::HumaneDuration,
@@ -181,10 +182,10 @@ impl FromStr for QueueLanes {
 const MAX_LANES: u32 = 1024;
 const LONGEST_NAME: usize = 255;
 const LONGEST_DELAY: Duration = Duration::from_secs(3_660 * 86_400);
-const PATH: &str = "bus_server.queues";
+pub(super) const PATH: &str = "bus_server.queues";
 
 pub(super) fn queues(raw: &[RawQueue], checker: &mut Checker<'_>) -> Vec<QueueNode> {
-    let mut queues: Vec<QueueNode> = Vec::new();
+    let mut queues: Vec<(usize, QueueNode)> = Vec::new();
     for (at, raw) in raw.iter().enumerate() {
         let path = format!("{PATH}.{at}");
         let name_path = format!("{path}.name");
@@ -193,13 +194,15 @@ pub(super) fn queues(raw: &[RawQueue], checker: &mut Checker<'_>) -> Vec<QueueNo
             continue;
         };
         check_name(&name_path, "queue", &name, checker);
-        if queues.iter().any(|other| other.name == name) {
+        if queues.iter().any(|(_, other)| other.name == name) {
             let cause = format!("the queue `{name}` is described twice");
             checker.problem(&name_path, cause, "describe it once");
         }
-        queues.push(queue(&path, name, raw, checker));
+        queues.push((at, queue(&path, name, raw, checker)));
     }
-    queues
+    let numbered: Vec<_> = queues.iter().map(|(at, queue)| (*at, queue)).collect();
+    moving::no_circle(&numbered, &[], checker);
+    queues.into_iter().map(|(_, queue)| queue).collect()
 }
 
 fn queue(path: &str, name: String, raw: &RawQueue, checker: &mut Checker<'_>) -> QueueNode {
