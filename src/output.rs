@@ -10,17 +10,26 @@ use pillarbox_messages::Timestamp;
 
 use crate::failure::Failure;
 
-/// Whatever a name or a peer's text has in it, it stays on one line and is seen: control characters are escaped.
+/// Whatever a name or a peer's text has in it, it stays on one line and is seen as it is: what controls, can't be seen, or
+/// turns the direction of the text around is escaped.
 pub(crate) fn one_line(text: impl Display) -> String {
     let mut line = String::new();
     for char in text.to_string().chars() {
-        if char.is_control() {
+        if char.is_control() || is_unseen(char) {
             line.extend(char.escape_default());
         } else {
             line.push(char);
         }
     }
     line
+}
+
+/// Format characters: of no width, or for another direction of what follows, and ends of lines and paragraphs.
+const fn is_unseen(char: char) -> bool {
+    matches!(
+        char,
+        '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{FEFF}'
+    )
 }
 
 /// Prose on one line, with one space between its words.
@@ -96,6 +105,15 @@ mod tests {
             one_line("a\n b\x1b[1m  \u{e6}\u{9b}"),
             "a\\n b\\u{1b}[1m  \u{e6}\\u{9b}"
         );
+        // An override, an isolate, a mark of no width, a separator.
+        for char in [
+            '\u{202e}', '\u{2066}', '\u{200b}', '\u{200f}', '\u{2028}', '\u{2029}', '\u{feff}',
+        ] {
+            let told = one_line(format!("a{char}b"));
+            assert_eq!(told, format!("a\\u{{{:x}}}b", u32::from(char)));
+        }
+        let seen = "\u{200a}\u{2010}\u{2027}\u{202f}\u{2065}\u{5d0}";
+        assert_eq!(one_line(seen), seen);
         assert_eq!(in_words(" a\n b\t\x1b[1m"), "a b \\u{1b}[1m");
     }
 
