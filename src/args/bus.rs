@@ -38,7 +38,7 @@ pub enum MsgCommand {
     /// Send messages that were moved aside back to where they came from, as if nothing had happened to them
     Retry(MsgChangeArgs),
     /// Delete messages for good
-    Delete(MsgChangeArgs),
+    Delete(MsgDeleteArgs),
 }
 
 /// What every command about the bus takes.
@@ -69,7 +69,7 @@ pub struct QueueShowArgs {
     pub bus: BusArgs,
 
     /// The queue; a durable subscription is ~sub.CLIENT.NAME
-    #[arg(value_name = "QUEUE")]
+    #[arg(value_name = "QUEUE", value_parser = queue_name)]
     pub queue: String,
 }
 
@@ -97,7 +97,7 @@ pub struct MsgListArgs {
     pub bus: BusArgs,
 
     /// The queue; a durable subscription is ~sub.CLIENT.NAME
-    #[arg(value_name = "QUEUE")]
+    #[arg(value_name = "QUEUE", value_parser = queue_name)]
     pub queue: String,
 
     /// Which messages.
@@ -123,7 +123,7 @@ pub struct MsgShowArgs {
     pub bus: BusArgs,
 
     /// The queue; a durable subscription is ~sub.CLIENT.NAME
-    #[arg(value_name = "QUEUE")]
+    #[arg(value_name = "QUEUE", value_parser = queue_name)]
     pub queue: String,
 
     /// The message's id, as 'bus msg list' shows it
@@ -131,7 +131,7 @@ pub struct MsgShowArgs {
     pub id: MessageId,
 }
 
-/// `pillarbox bus msg retry` and `pillarbox bus msg delete`.
+/// `pillarbox bus msg retry`, and what `pillarbox bus msg delete` has of it.
 #[derive(Debug, Args)]
 pub struct MsgChangeArgs {
     /// What every command about the bus takes.
@@ -139,7 +139,7 @@ pub struct MsgChangeArgs {
     pub bus: BusArgs,
 
     /// The queue; a durable subscription is ~sub.CLIENT.NAME
-    #[arg(value_name = "QUEUE")]
+    #[arg(value_name = "QUEUE", value_parser = queue_name)]
     pub queue: String,
 
     /// The messages' ids, as 'bus msg list' shows them
@@ -153,10 +153,25 @@ pub struct MsgChangeArgs {
     /// All messages of the queue
     #[arg(long)]
     pub all: bool,
+}
+
+/// `pillarbox bus msg delete`.
+#[derive(Debug, Args)]
+pub struct MsgDeleteArgs {
+    /// Which messages, and where.
+    #[command(flatten)]
+    pub change: MsgChangeArgs,
 
     /// Don't ask before many messages are deleted
     #[arg(long)]
     pub yes: bool,
+}
+
+fn queue_name(text: &str) -> Result<String, String> {
+    match text.is_empty() {
+        true => Err("a queue's name is not empty; 'bus queue list' shows them".to_owned()),
+        false => Ok(text.to_owned()),
+    }
 }
 
 fn message_id(text: &str) -> Result<MessageId, String> {
@@ -172,4 +187,40 @@ fn reasons() -> impl TypedValueParser<Value = Reason> {
         // No other name gets this far.
         found.unwrap_or(Reason::Admin)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use crate::args::Cli;
+
+    fn fits(words: &[&str]) -> bool {
+        let words = ["pillarbox", "bus"].iter().chain(words);
+        Cli::try_parse_from(words).is_ok()
+    }
+
+    #[test]
+    fn a_queue_has_a_name() {
+        for (words, id) in [
+            (["queue", "show"], None),
+            (["msg", "list"], None),
+            (["msg", "show"], Some("3-1")),
+            (["msg", "retry"], Some("3-1")),
+            (["msg", "delete"], Some("3-1")),
+        ] {
+            for (queue, right) in [("q", true), ("", false)] {
+                let mut all = [&words[..], &["-s", "d", queue]].concat();
+                all.extend(id);
+                assert_eq!(fits(&all), right, "{all:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_what_deletes_asks() {
+        assert!(fits(&["msg", "delete", "-s", "d", "q", "--all", "--yes"]));
+        assert!(fits(&["msg", "retry", "-s", "d", "q", "--all"]));
+        assert!(!fits(&["msg", "retry", "-s", "d", "q", "--all", "--yes"]));
+    }
 }

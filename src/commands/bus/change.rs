@@ -10,7 +10,7 @@ use pillarbox_messages::wording::count;
 
 use super::{Operator, line, message::filter, short, unexpected, unless_stopped};
 use crate::{
-    args::bus::MsgChangeArgs,
+    args::bus::{MsgChangeArgs, MsgDeleteArgs},
     failure::Failure,
     output::{one_line, print_done, say},
 };
@@ -40,17 +40,18 @@ enum Which {
 
 /// `bus msg retry`.
 pub(super) async fn retry(args: &MsgChangeArgs) -> Result<(), Failure> {
-    run(Change::Retry, args).await
+    run(Change::Retry, args, false).await
 }
 
 /// `bus msg delete`.
-pub(super) async fn delete(args: &MsgChangeArgs) -> Result<(), Failure> {
-    run(Change::Delete, args).await
+pub(super) async fn delete(args: &MsgDeleteArgs) -> Result<(), Failure> {
+    run(Change::Delete, &args.change, !args.yes).await
 }
 
-async fn run(change: Change, args: &MsgChangeArgs) -> Result<(), Failure> {
+/// `cautious`: a person is asked first, unless the messages are named.
+async fn run(change: Change, args: &MsgChangeArgs, cautious: bool) -> Result<(), Failure> {
     let which = which(args)?;
-    let asks = change == Change::Delete && !args.yes && matches!(which, Which::Fitting(_));
+    let asks = cautious && matches!(which, Which::Fitting(_));
     if asks && !io::stdin().is_terminal() {
         return Err(Failure::usage(
             "what is deleted is gone: give --yes, since there is no terminal to ask on",
@@ -221,7 +222,7 @@ mod tests {
         let words = "pillarbox bus msg delete -s d q ".to_owned() + words;
         let cli = Cli::try_parse_from(words.split_whitespace()).unwrap();
         match cli.command {
-            Command::Bus(BusCommand::Msg(MsgCommand::Delete(args))) => args,
+            Command::Bus(BusCommand::Msg(MsgCommand::Delete(args))) => args.change,
             other => panic!("{other:?}"),
         }
     }
