@@ -40,9 +40,9 @@ pub use crate::{
     naming::{CollectionDestinations, DurableSubscription},
     node::{
         AlarmLevel, AlarmsNode, BackgroundWork, BusServer, ChecksumDownload, ClientNode,
-        ExchangePolicy, ExchangeServerNode, Jump, LanePoison, Node, NodeBus, Offline, PillarNode,
-        PillarType, QueueCriterion, QueueHash, QueueLanes, QueueNode, QueueOrder,
-        SubscriptionLimit, SubscriptionNode, ZonelessDates,
+        ExchangePolicy, ExchangeServerNode, Jump, LanePoison, Node, NodeBus, Offline,
+        PILLAR_BACKOUT, PillarNode, PillarType, QueueCriterion, QueueHash, QueueLanes, QueueNode,
+        QueueOrder, SubscriptionLimit, SubscriptionNode, ZonelessDates,
     },
     pace::Pace,
     problem::{Origin, Problem, SettingsError},

@@ -8,12 +8,10 @@ use pillarbox_bus::{
 };
 use pillarbox_messages::Destination;
 use pillarbox_settings::{
-    Jump, LanePoison, Node, QueueCriterion, QueueHash, QueueLanes, QueueNode, QueueOrder,
-    Repository,
+    Jump, LanePoison, Node, PILLAR_BACKOUT, QueueCriterion, QueueHash, QueueLanes, QueueNode,
+    QueueOrder, Repository,
 };
 
-/// Behind the name of a pillar's queue, where what failed goes.
-const BACKOUT: &str = ".backout";
 /// The longest name of a queue, in bytes.
 const LONGEST_NAME: usize = 255;
 
@@ -47,7 +45,7 @@ pub(super) fn definitions(repository: &Repository, node: &Node) -> Vec<QueueDefi
 }
 
 fn of_pillar(name: &str) -> QueueAttributes {
-    let backout_queue = format!("{name}{BACKOUT}");
+    let backout_queue = format!("{name}{PILLAR_BACKOUT}");
     QueueAttributes {
         lanes: Lanes::Key,
         // A name without room for more leaves it to the error queue.

@@ -43,6 +43,7 @@ fn milliseconds(duration: Duration) -> i64 {
 #[cfg(test)]
 mod tests {
     use pillarbox_bus::Lanes;
+    use pillarbox_settings::Repository;
 
     use super::*;
 
@@ -58,7 +59,12 @@ mod tests {
         assert_eq!((&usual.client_id, &usual.name), (&None, &None));
         assert_eq!(usual.max_offline_ms, Some(Some(week)));
         assert_eq!(usual.on_limit, Some(OnLimit::Gap));
-        assert_eq!(own.name.as_deref(), Some("alarm-desk"));
+        let repository = include_str!("../../settings/examples/repository.toml");
+        let repository = Repository::from_toml_str(repository, "repository.toml").unwrap();
+        let registered = repository.durable_subscriptions(&"alarm-desk".into());
+        let names: Vec<&str> = registered.iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(own.client_id.as_deref(), Some("alarm-desk"));
+        assert!(names.contains(&own.name.as_deref().unwrap()), "{names:?}");
         assert_eq!(own.max_offline_ms, Some(None));
         assert_eq!(own.on_limit, Some(OnLimit::DropOldest));
         assert_eq!(own.max_bytes, Some(20 << 20));
