@@ -258,6 +258,11 @@ impl BusError {
         }
     }
 
+    /// Whether a name is one of those that our own bus gives to errors, which says nothing of who may come in.
+    pub(crate) fn is_own_name(name: &str) -> bool {
+        OWN_NAMES.contains(&name)
+    }
+
     /// The error's short name: the `message` header of a STOMP ERROR frame.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -291,9 +296,79 @@ impl BusError {
     }
 }
 
+/// All that [`BusError::name`] says of errors of our own bus, those included that have no variant of their own.
+const OWN_NAMES: [&str; 25] = [
+    "ACK-TIMEOUT",
+    "BAD-ID",
+    "CLIENT-ID-IN-USE",
+    "CLOSED",
+    "DRAINING",
+    "IN-USE",
+    "INVALID",
+    "LIMIT",
+    "LOCKED",
+    "NO-MESSAGE",
+    "NO-QUEUE",
+    "NO-SPACE",
+    "NOT-HERE",
+    "QUEUE-NOT-EMPTY",
+    "SLOW-CONSUMER",
+    "SPACE-FAILED",
+    "STALE-ACK",
+    "SUBSCRIPTION-FULL",
+    "SUBSCRIPTION-IN-USE",
+    "SUBSCRIPTION-MISMATCH",
+    "TIMEOUT",
+    "TX-TIMEOUT",
+    "TX-UNKNOWN",
+    "UNREACHABLE",
+    "VERSION",
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_our_own_bus_says_is_known_to_be_its_word() {
+        let text = || "x".to_owned();
+        let destination = Destination::queue("q");
+        let own = [
+            BusError::ClientIdInUse(text()),
+            BusError::SlowConsumer {
+                destination: destination.clone(),
+                limit: text(),
+            },
+            BusError::UnknownDestination {
+                destination,
+                remedy: text(),
+            },
+            BusError::SubscriptionFull {
+                client_id: text(),
+                name: text(),
+                limit: text(),
+            },
+            BusError::AckTimeout { limit_ms: 1 },
+            BusError::NoMessage,
+            BusError::InUse,
+            BusError::StaleAck,
+            BusError::TransactionUnknown,
+            BusError::TransactionTimedOut,
+            BusError::NoSpace(text()),
+            BusError::SpaceFailed(text()),
+            BusError::QueueNotEmpty { detail: text() },
+            BusError::invalid("x"),
+            BusError::bad_id("x"),
+            BusError::Closed,
+        ];
+        for error in own {
+            assert!(BusError::is_own_name(error.name()), "{}", error.name());
+        }
+        let said = "User north is not authorized to read from: topic://books";
+        for name in ["ERROR", said, "invalid", ""] {
+            assert!(!BusError::is_own_name(name), "{name}");
+        }
+    }
 
     #[test]
     fn a_login_that_was_not_given_is_wanted() {
