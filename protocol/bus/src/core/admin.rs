@@ -4,7 +4,6 @@ mod change;
 mod figures;
 mod look;
 
-pub(super) use self::figures::{hash_in_words, lanes_in_words};
 pub(crate) use self::look::cut;
 
 use std::sync::Arc;
@@ -155,10 +154,10 @@ impl Core {
     fn queue_meant(&self, name: &str) -> Result<QueueId, BusError> {
         let destination = admin::queue_named(name)?;
         let found = match destination.kind() {
-            DestinationKind::Queue if self.directory.queue(destination.name()).is_some() => {
-                self.directory.queue(destination.name())
+            DestinationKind::Queue => {
+                let named = self.directory.queue(destination.name());
+                named.or_else(|| self.subscription_named(destination.name()))
             }
-            DestinationKind::Queue => self.subscription_named(destination.name()),
             DestinationKind::TemporaryQueue => self.directory.temporary(destination.name()),
             DestinationKind::Topic => None,
         };

@@ -4,9 +4,8 @@ use pillarbox_messages::{Destination, DestinationKind};
 
 use super::{
     Core,
-    admin::{hash_in_words, lanes_in_words},
     attributes::{Lanes, QueueAttributes},
-    directory::{check_name, definition_of},
+    directory::definition_of,
     message::NewMessage,
     queue::Queue,
     unit::{Entry, QueueId},
@@ -23,13 +22,7 @@ impl Core {
         drain: bool,
     ) -> Result<(), BusError> {
         let name = destination.name();
-        let known = self.directory.queue(name);
-        let known = known.filter(|_| destination.kind() == DestinationKind::Queue);
-        let id = known.ok_or_else(|| BusError::UnknownDestination {
-            destination: destination.clone(),
-            remedy: "name a queue that is there".to_owned(),
-        })?;
-        check_name(name)?;
+        let id = self.named_queue(destination)?;
         let Some(queue) = self.queues.get(&id) else {
             return Ok(());
         };
@@ -196,9 +189,11 @@ fn draining(name: &str, queue: &Queue) -> BusError {
 
 /// What to write in node.toml for these lanes.
 fn lines_for(lanes: Lanes) -> String {
-    let hash = hash_in_words(lanes).map(|hash| format!(", lane_hash = \"{hash}\""));
+    let hash = lanes
+        .hash_in_words()
+        .map(|hash| format!(", lane_hash = \"{hash}\""));
     let hash = hash.unwrap_or_default();
-    format!("lanes = \"{}\"{hash}", lanes_in_words(lanes))
+    format!("lanes = \"{}\"{hash}", lanes.in_words())
 }
 
 fn no_lane(queue: &str, part: u32, count: u32) -> String {

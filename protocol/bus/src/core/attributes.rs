@@ -88,6 +88,41 @@ pub enum Lanes {
     Key,
 }
 
+impl Lanes {
+    /// In the words of node.toml.
+    pub(crate) fn in_words(self) -> String {
+        match self {
+            Self::None => "none".to_owned(),
+            Self::Single => "single".to_owned(),
+            Self::Key => "key".to_owned(),
+            Self::Hashed { count, .. } => format!("hashed({count})"),
+        }
+    }
+
+    /// How a group falls into its lane, in the words of node.toml, where that is a question.
+    pub(crate) const fn hash_in_words(self) -> Option<&'static str> {
+        match self {
+            Self::Hashed {
+                hash: LaneHash::JavaString,
+                ..
+            } => Some("java-string"),
+            Self::Hashed {
+                hash: LaneHash::Fnv1a64,
+                ..
+            } => Some("fnv1a64"),
+            Self::None | Self::Single | Self::Key => None,
+        }
+    }
+
+    /// How many lanes can be addressed by their number.
+    pub(crate) const fn numbered(self) -> u32 {
+        match self {
+            Self::Hashed { count, .. } => count,
+            Self::None | Self::Single | Self::Key => 0,
+        }
+    }
+}
+
 /// How a message group falls into a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaneHash {

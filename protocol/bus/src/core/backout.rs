@@ -11,14 +11,13 @@ use super::{
     Core,
     attributes::OnLanePoison,
     message::{Cause, Failure, MessageId, QueuedMessage, Reason},
-    queue::{QueueKind, State},
-    unit::{Entry, Place, QueueId},
+    moving::Way,
+    queue::State,
+    unit::QueueId,
 };
 use crate::{
-    admin::SUBSCRIPTION,
     embedded::connection::{ConnectionId, Event, Token},
     error::BusError,
-    spelling,
 };
 
 /// A message was moved aside because it had failed too often, or its consumer refused it for good. Told at most once an
@@ -44,9 +43,6 @@ pub struct PoisonMoved {
     /// How many more were moved out of this queue since it was last told about.
     pub others: u64,
 }
-
-/// For so long nothing more is told about a queue, in milliseconds.
-const QUIET: i64 = 3_600_000;
 
 impl Core {
     /// How often a message may come back counted; `None`: as often as it likes.
@@ -127,15 +123,9 @@ impl Core {
         let Some(queue) = self.queues.get_mut(&queue_id) else {
             return;
         };
-        if queue
-            .told_at
-            .is_some_and(|at| now < at.saturating_add(QUIET))
-        {
-            queue.untold += 1;
-            return;
-        }
-        queue.told_at = Some(now);
-        let others = std::mem::take(&mut queue.untold);
+        let Some(others) = queue.moves.due(now) else {
+            return queue.moves.note();
+        };
         let message = &moved.message;
         let moved = PoisonMoved {
             queue: queue_name,
@@ -149,34 +139,6 @@ impl Core {
             others,
         };
         self.draft.tell(moved.into());
-    }
-
-    /// A queue's name in STOMP spelling.
-    pub(super) fn name_of(&self, queue: QueueId) -> String {
-        match self.queues.get(&queue).map(|queue| &queue.kind) {
-            Some(QueueKind::Named { name, .. }) => spelling::to_stomp(&Destination::queue(name)),
-            Some(QueueKind::Durable {
-                client_id, name, ..
-            }) => spelling::to_stomp(&Destination::queue(&subscription_name(client_id, name))),
-            Some(QueueKind::Plain { topic }) => spelling::to_stomp(&Destination::topic(topic)),
-            Some(QueueKind::Temporary { name }) => {
-                let destination = Destination::new(DestinationKind::TemporaryQueue, name);
-                spelling::to_stomp(&destination)
-            }
-            None => String::new(),
-        }
-    }
-
-    /// Where a message that stands in this queue came from, as it is to be written on it.
-    pub(super) fn original_destination(&self, queue: QueueId, message: &QueuedMessage) -> String {
-        let sent_to = message.destination();
-        let is_part = sent_to.kind() == DestinationKind::Queue
-            && self.directory.resolve(sent_to.name()).map(|(id, _)| id) == Some(queue);
-        if is_part {
-            spelling::to_stomp(sent_to)
-        } else {
-            self.name_of(queue)
-        }
     }
 
     /// Does what a connection's [`Command::Retry`] asks for.
@@ -291,69 +253,6 @@ impl Core {
         Ok((returned, ids.len() - returned))
     }
 
-    /// The way of a message back to where it stood before it was moved.
-    pub(super) fn way_back(&self, queue_id: QueueId, id: MessageId) -> Way {
-        let queue = self.queues.get(&queue_id);
-        let Some(held) = queue.and_then(|queue| queue.messages.get(&id)) else {
-            return Way::NotThere;
-        };
-        if matches!(held.state, State::InFlight(_)) {
-            return Way::InHand;
-        }
-        let original = held.message.original_destination();
-        let Some(destination) = original.and_then(spelling::from_stomp) else {
-            return Way::NotMoved;
-        };
-        match self.standing_place(&destination) {
-            Some(target) if target == queue_id => Way::NotMoved,
-            Some(target) => Way::To(target),
-            None => Way::Gone(destination),
-        }
-    }
-
-    fn standing_place(&self, destination: &Destination) -> Option<QueueId> {
-        let name = destination.name();
-        match destination.kind() {
-            DestinationKind::Queue if name.starts_with(SUBSCRIPTION) => {
-                self.subscription_named(name)
-            }
-            DestinationKind::Queue => self.directory.resolve(name).map(|(id, _)| id),
-            DestinationKind::TemporaryQueue => self.directory.temporary(name),
-            DestinationKind::Topic => None,
-        }
-    }
-
-    /// The durable subscription of a name that is made for where it is taken for a queue.
-    pub(super) fn subscription_named(&self, name: &str) -> Option<QueueId> {
-        let (client_id, own_name) = name.strip_prefix(SUBSCRIPTION)?.split_once('.')?;
-        let client_id = client_id.replace("%2E", ".").replace("%25", "%");
-        let found = self.directory.durable(&client_id, own_name);
-        found.filter(|_| subscription_name(&client_id, own_name) == name)
-    }
-
-    pub(super) fn send_back(&mut self, queue: QueueId, id: MessageId, target: QueueId) -> bool {
-        let Some(held) = self.discard(queue, id) else {
-            return false;
-        };
-        let id = self.id_in(target, id);
-        let message = held.message.changed(|parts| {
-            parts.id = id;
-            parts.original_destination = None;
-            parts.reason = None;
-            parts.failure = None;
-        });
-        let (message, place) = (Arc::new(message), Place::fresh(target));
-        let stored = message.persistent && self.is_lasting(target);
-        self.hold(&message, place, stored);
-        if stored {
-            self.draft.write_synced(Entry::Put {
-                message,
-                places: vec![place],
-            });
-        }
-        true
-    }
-
     /// The process had ended with messages in the hands of consumers within it. The oldest of each consumer's (of each
     /// lane) may be what ended it, and counts.
     pub(super) fn blame_hands(&mut self) {
@@ -401,32 +300,10 @@ impl Core {
     }
 }
 
-/// Whether a message can go back to where it stood before it was moved.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Way {
-    /// Yes: to this queue.
-    To(QueueId),
-    /// It is not there.
-    NotThere,
-    /// A consumer has it in hand.
-    InHand,
-    /// It was not moved there from anywhere else.
-    NotMoved,
-    /// The place that it came from is not there any more.
-    Gone(Destination),
-}
-
 /// A message that was moved, and where to.
 struct Moved {
     message: Arc<QueuedMessage>,
     target: QueueId,
     cause: Cause,
     backouts: u32,
-}
-
-/// Where a durable subscription is taken for a queue. A client's dots are written otherwise, so that `a.b` with `c` is not
-/// `a` with `b.c`.
-fn subscription_name(client_id: &str, name: &str) -> String {
-    let client_id = client_id.replace('%', "%25").replace('.', "%2E");
-    format!("{SUBSCRIPTION}{client_id}.{name}")
 }

@@ -1,8 +1,8 @@
 //! Ending a queue that others may still use.
 
-use pillarbox_messages::{Destination, DestinationKind};
+use pillarbox_messages::Destination;
 
-use super::{Core, directory::check_name, message::DeliveryId, unit::QueueId};
+use super::{Core, message::DeliveryId, unit::QueueId};
 use crate::{
     embedded::connection::{AckMode, ConnectionId},
     error::BusError,
@@ -27,13 +27,7 @@ impl Core {
         force: bool,
     ) -> Result<(), BusError> {
         let name = destination.name();
-        let known = self.directory.queue(name);
-        let known = known.filter(|_| destination.kind() == DestinationKind::Queue);
-        let id = known.ok_or_else(|| BusError::UnknownDestination {
-            destination: destination.clone(),
-            remedy: "name a queue that is there".to_owned(),
-        })?;
-        check_name(name)?;
+        let id = self.named_queue(destination)?;
         if !force {
             self.check_unused(id, name)?;
         }

@@ -224,6 +224,21 @@ impl Core {
         Ok(())
     }
 
+    /// The queue of this name, to be changed.
+    ///
+    /// # Errors
+    /// [`BusError::UnknownDestination`]; that it is the bus's own, and nobody's to change.
+    pub(super) fn named_queue(&self, destination: &Destination) -> Result<QueueId, BusError> {
+        let known = self.directory.queue(destination.name());
+        let queue = known.filter(|_| destination.kind() == DestinationKind::Queue);
+        let id = queue.ok_or_else(|| BusError::UnknownDestination {
+            destination: destination.clone(),
+            remedy: "name a queue that is there".to_owned(),
+        })?;
+        check_name(destination.name())?;
+        Ok(id)
+    }
+
     /// Whether this is the error queue, or one that is there only because others move messages to it.
     pub(super) fn is_sink(&self, id: QueueId) -> bool {
         match self.queues.get(&id).map(|queue| &queue.kind) {

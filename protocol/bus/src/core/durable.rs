@@ -1,6 +1,6 @@
 //! What a durable subscription is besides a queue: what it may hold, whether anybody is there, and what it missed.
 
-use super::{attributes::Lanes, selector::Selector, subscribe::Wish};
+use super::{attributes::Lanes, notice::Hourly, selector::Selector, subscribe::Wish};
 use crate::embedded::connection::ConnectionId;
 
 /// What becomes of a message that a full durable subscription would have to keep.
@@ -16,6 +16,19 @@ pub enum OnLimit {
     Cancel,
     /// Whoever sent it is refused.
     RejectPublish,
+}
+
+impl OnLimit {
+    /// In the words of node.toml.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Gap => "gap",
+            Self::DropOldest => "drop-oldest",
+            Self::Cancel => "cancel",
+            Self::RejectPublish => "reject-publish",
+        }
+    }
 }
 
 /// What a durable subscription may hold, and for how long.
@@ -240,10 +253,8 @@ pub(crate) struct Subscriber {
     pub(crate) gap: Option<Gap>,
     /// The gaps that messages tell of which the log does not know.
     pub(crate) unlogged: Option<Gap>,
-    /// When people were last told that it is full.
-    pub(crate) told_at: Option<i64>,
-    /// How many it has missed since then.
-    pub(crate) untold: u64,
+    /// That it has missed a message because it is full.
+    pub(crate) misses: Hourly,
 }
 
 impl Subscriber {

@@ -32,16 +32,6 @@ pub(crate) struct Next {
     pub(crate) count: usize,
 }
 
-impl Lanes {
-    /// How many lanes can be addressed by their number.
-    pub(crate) const fn numbered(self) -> u32 {
-        match self {
-            Self::Hashed { count, .. } => count,
-            Self::None | Self::Single | Self::Key => 0,
-        }
-    }
-}
-
 impl Queue {
     /// The lanes of what is handed out now.
     pub(crate) fn lanes_now(&self) -> Lanes {

@@ -12,6 +12,36 @@ pub enum Notice {
     Subscription(SubscriptionTrouble),
 }
 
+/// For so long nothing more is told of the same, in milliseconds.
+const QUIET: i64 = 3_600_000;
+
+/// Something that happens again and again, of which people are told once an hour at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Hourly {
+    /// When it was last told.
+    told_at: Option<i64>,
+    /// How often it has happened since then.
+    untold: u64,
+}
+
+impl Hourly {
+    /// It has happened, and is not told.
+    pub(crate) const fn note(&mut self) {
+        self.untold = self.untold.saturating_add(1);
+    }
+
+    /// How often it has happened since it was last told, if it is time to tell it again: then it is told now.
+    pub(crate) fn due(&mut self, now: i64) -> Option<u64> {
+        let is_quiet = self
+            .told_at
+            .is_some_and(|at| now < at.saturating_add(QUIET));
+        (!is_quiet).then(|| {
+            self.told_at = Some(now);
+            std::mem::take(&mut self.untold)
+        })
+    }
+}
+
 impl From<PoisonMoved> for Notice {
     fn from(moved: PoisonMoved) -> Self {
         Self::Moved(moved)

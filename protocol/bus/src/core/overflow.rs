@@ -53,9 +53,6 @@ pub enum Trouble {
     },
 }
 
-/// For so long nothing more is told about a full subscription, in milliseconds.
-const QUIET: i64 = 3_600_000;
-
 /// Whoever is away has at least so long from the bus's start to come back, in milliseconds, or as long as it may be away
 /// if that is less.
 const GRACE: i64 = 86_400_000;
@@ -400,7 +397,7 @@ impl Core {
 
     fn note_untold(&mut self, id: QueueId) {
         if let Some(subscriber) = self.subscriber(id) {
-            subscriber.untold = subscriber.untold.saturating_add(1);
+            subscriber.misses.note();
         }
     }
 
@@ -410,16 +407,14 @@ impl Core {
         let Some(subscriber) = self.subscriber(id) else {
             return;
         };
-        let told_at = subscriber.told_at;
-        if told_at.is_some_and(|at| now < at.saturating_add(QUIET)) {
+        let Some(missed) = subscriber.misses.due(now) else {
             return;
-        }
-        subscriber.told_at = Some(now);
+        };
         let what = Trouble::Full {
             limit: limit.to_owned(),
             on_limit: subscriber.limits.on_limit,
             away_since: subscriber.away_since,
-            missed: std::mem::take(&mut subscriber.untold),
+            missed,
         };
         self.tell_trouble(id, what);
     }

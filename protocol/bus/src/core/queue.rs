@@ -13,6 +13,7 @@ use super::{
     epoch::{Drain, Next},
     lanes::{ConsumerId, LaneId, LaneTable, hash},
     message::{MessageId, QueuedMessage},
+    notice::Hourly,
     rank::SortKey,
     ranks::Ranks,
     selector::Selector,
@@ -165,9 +166,8 @@ pub(crate) struct Queue {
     pub(crate) backed_out: u64,
     /// How many have become too old in it since the start.
     pub(crate) expired: u64,
-    /// When it was last told that one was moved aside, and how many have been since.
-    pub(crate) told_at: Option<i64>,
-    pub(crate) untold: u64,
+    /// That one was moved aside because it had failed.
+    pub(crate) moves: Hourly,
 }
 
 impl Queue {
@@ -190,8 +190,7 @@ impl Queue {
             in_flight: 0,
             backed_out: 0,
             expired: 0,
-            told_at: None,
-            untold: 0,
+            moves: Hourly::default(),
         }
     }
 

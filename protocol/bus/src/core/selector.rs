@@ -13,7 +13,7 @@ mod tests;
 
 use std::{cmp::Ordering, str::FromStr};
 
-use super::message::QueuedMessage;
+use super::message::{Parts, QueuedMessage};
 use crate::error::BusError;
 
 /// The longest text that is compared with a pattern, in bytes: every message would take its sender's time of everybody.
@@ -116,12 +116,17 @@ impl Selector {
     /// Whether the message is selected.
     #[must_use]
     pub fn selects(&self, message: &QueuedMessage) -> bool {
+        self.selects_of(&message.parts())
+    }
+
+    /// The same of a message that may not be one yet.
+    pub(crate) fn selects_of(&self, message: &Parts<'_>) -> bool {
         self.condition.of(message) == Some(true)
     }
 }
 
 impl Condition {
-    fn of(&self, message: &QueuedMessage) -> Option<bool> {
+    fn of(&self, message: &Parts<'_>) -> Option<bool> {
         match self {
             Self::And(all) => combine(all, message, false),
             Self::Or(any) => combine(any, message, true),
@@ -147,7 +152,7 @@ impl Condition {
 }
 
 /// The first that is `decisive` decides; without one, anything unknown makes the whole unknown.
-fn combine(all: &[Condition], message: &QueuedMessage, decisive: bool) -> Option<bool> {
+fn combine(all: &[Condition], message: &Parts<'_>, decisive: bool) -> Option<bool> {
     let mut known = true;
     for condition in all {
         match condition.of(message) {
@@ -160,7 +165,7 @@ fn combine(all: &[Condition], message: &QueuedMessage, decisive: bool) -> Option
 }
 
 impl Operand {
-    fn value<'a>(&'a self, message: &'a QueuedMessage) -> Option<Value<'a>> {
+    fn value<'a>(&'a self, message: &Parts<'a>) -> Option<Value<'a>> {
         match self {
             Self::Property(name) => property(message, name),
             Self::Text(text) => Some(Value::Text(text)),
@@ -226,7 +231,7 @@ impl Relation {
     }
 }
 
-fn text_of(message: &QueuedMessage, name: &str) -> Option<String> {
+fn text_of(message: &Parts<'_>, name: &str) -> Option<String> {
     let value = property(message, name)?;
     value.text().map(str::to_owned).or_else(|| match value {
         Value::Number(number) => Some(number.to_string()),
@@ -235,21 +240,22 @@ fn text_of(message: &QueuedMessage, name: &str) -> Option<String> {
 }
 
 /// What a message says under this name: JMS's own names, else its sender's header.
-fn property<'a>(message: &'a QueuedMessage, name: &str) -> Option<Value<'a>> {
+fn property<'a>(message: &Parts<'a>, name: &str) -> Option<Value<'a>> {
     let time = |at: i64| Value::Owned(at.to_string());
     match name {
         "JMSMessageID" => Some(Value::Owned(message.id.to_string())),
-        "JMSCorrelationID" => message.correlation_id().map(Value::Text),
-        "JMSReplyTo" => message.reply_to().map(Value::Text),
-        "JMSDestination" => Some(Value::Text(message.destination_text())),
-        "JMSXGroupID" => message.group().map(Value::Text),
+        "JMSCorrelationID" => message.correlation_id.map(Value::Text),
+        "JMSReplyTo" => message.reply_to.map(Value::Text),
+        "JMSDestination" => Some(Value::Text(message.destination_text)),
+        "JMSXGroupID" => message.group.map(Value::Text),
         "JMSPriority" => Some(Value::Number(f64::from(message.priority))),
         "JMSTimestamp" => Some(time(message.enqueued_at)),
-        "JMSExpiration" => Some(time(message.expires_at().unwrap_or(0))),
+        "JMSExpiration" => Some(time(message.expires_at.unwrap_or(0))),
         "JMSDeliveryMode" if message.persistent => Some(Value::Text("PERSISTENT")),
         "JMSDeliveryMode" => Some(Value::Text("NON_PERSISTENT")),
         name => {
-            let found = message.headers().find(|(known, _)| *known == name);
+            let mut headers = message.headers.iter();
+            let found = headers.find(|(known, _)| *known == name);
             found.map(|(_, value)| Value::Text(value))
         }
     }

@@ -2,21 +2,18 @@
 
 use std::sync::Arc;
 
-use pillarbox_messages::{Destination, DestinationKind};
+use pillarbox_messages::DestinationKind;
 
 use super::{
-    Core, Counters,
+    Core,
     admin::is_administration,
     dedup::check_dedup_id,
-    durable::OnLimit,
     message::{
-        Failure, MessageId, NewMessage, Parts, QueuedMessage, Reason, check_correlation_id,
-        check_priority,
+        MessageId, NewMessage, Parts, QueuedMessage, Reason, check_correlation_id, check_priority,
     },
-    overflow::{Ahead, AllAhead},
+    moving::to_error_queue,
     position::Wanted,
-    queue::{Held, QueueKind, State},
-    selector::Selector,
+    queue::{Held, State},
     unit::{Entry, Place, QueueId},
 };
 use crate::{
@@ -116,151 +113,6 @@ impl Core {
         Ok(())
     }
 
-    /// Refuses what there is no room for, with so many bytes more than everybody has. Plain subscriptions have
-    /// their own limits.
-    pub(super) fn check_space(
-        &self,
-        sender: ConnectionId,
-        messages: &[&NewMessage],
-        more: u64,
-    ) -> Result<(), BusError> {
-        if let Some(reason) = &self.failed {
-            return Err(BusError::SpaceFailed(reason.clone()));
-        }
-        let mut wanted: u64 = 0;
-        let mut ahead = AllAhead::default();
-        for (after, message) in messages.iter().enumerate() {
-            let wanting = self.wanting(sender, message, after);
-            let keepers = self.keepers(message, &wanting);
-            self.check_subscribers(message, &wanting, &mut ahead)?;
-            if (keepers > 0 || self.is_to_last(message))
-                && !self.room
-                && message.persistent != Some(false)
-            {
-                return Err(BusError::NoSpace(
-                    "the disk has no room for the next 64 MiB of its log".to_owned(),
-                ));
-            }
-            wanted = wanted.saturating_add(message.size().saturating_mul(keepers));
-        }
-        let capacity = self.limits.capacity_bytes;
-        let held = self.held_bytes.saturating_add(wanted);
-        if wanted > 0 && held > capacity.saturating_add(more) {
-            let detail = format!("its {capacity} bytes are taken by messages not consumed yet");
-            return Err(BusError::NoSpace(detail));
-        }
-        Ok(())
-    }
-
-    /// How many queues will keep the message, of those that want it.
-    fn keepers(&self, message: &NewMessage, wanting: &[QueueId]) -> u64 {
-        if is_administration(&message.destination) {
-            return 0;
-        }
-        if !self.directory.knows(&message.destination) {
-            return u64::from(message.destination.kind() == DestinationKind::Queue);
-        }
-        let targets = self.directory.targets(&message.destination);
-        let lost = u64::from(self.is_missed_by_all(&message.destination, &targets));
-        let kept = wanting
-            .iter()
-            .filter(|id| self.counts_for_capacity(**id))
-            .filter(|id| {
-                let none_ahead = Ahead::default();
-                let full = self.limit_reached(**id, message.size(), none_ahead);
-                full.is_none()
-            })
-            .count() as u64;
-        kept.saturating_add(lost)
-    }
-
-    /// Whether the topic is for durable subscriptions, and there is none.
-    fn is_missed_by_all(&self, destination: &Destination, targets: &[QueueId]) -> bool {
-        destination.kind() == DestinationKind::Topic
-            && self.durable_topics.contains(destination.name())
-            && !targets.iter().any(|id| self.is_lasting(*id))
-    }
-
-    /// Whether the log must take note of the message, even if it is only that it was missed.
-    fn is_to_last(&self, message: &NewMessage) -> bool {
-        let mut targets = self.directory.targets(&message.destination).into_iter();
-        targets.any(|id| self.is_lasting(id))
-            || self.durable_topics.contains(message.destination.name())
-    }
-
-    /// Refuses a message that a full subscription does not let pass.
-    fn check_subscribers(
-        &self,
-        message: &NewMessage,
-        wanting: &[QueueId],
-        ahead: &mut AllAhead,
-    ) -> Result<(), BusError> {
-        let size = message.size();
-        for &id in wanting {
-            let Some(on_limit) = self.on_limit(id) else {
-                continue;
-            };
-            let before = Ahead {
-                away: ahead.away,
-                ..ahead.queues.get(&id).copied().unwrap_or_default()
-            };
-            if on_limit == OnLimit::RejectPublish {
-                if let Some(limit) = self.limit_reached(id, size, before) {
-                    return Err(self.subscription_full(id, limit));
-                }
-                let after = Ahead {
-                    messages: before.messages.saturating_add(1),
-                    bytes: before.bytes.saturating_add(size),
-                    away: 0,
-                };
-                ahead.queues.insert(id, after);
-            }
-            // What all of them share the others take as well.
-            if self.is_away(id) {
-                ahead.away = ahead.away.saturating_add(size);
-            }
-        }
-        Ok(())
-    }
-
-    /// Tells of a subscription that senders are refused for.
-    pub(super) fn tell_refusal(&mut self, error: &BusError) {
-        if let BusError::SubscriptionFull {
-            client_id,
-            name,
-            limit,
-        } = error
-            && let Some(id) = self.directory.durable(client_id, name)
-        {
-            self.tell_full(id, limit);
-        }
-    }
-
-    fn subscription_full(&self, id: QueueId, limit: String) -> BusError {
-        match self.queues.get(&id).map(|queue| &queue.kind) {
-            Some(QueueKind::Durable {
-                client_id, name, ..
-            }) => BusError::SubscriptionFull {
-                client_id: client_id.clone(),
-                name: name.clone(),
-                limit,
-            },
-            _ => BusError::NoSpace(limit),
-        }
-    }
-
-    fn counts_for_capacity(&self, id: QueueId) -> bool {
-        let kind = self.queues.get(&id).map(|queue| &queue.kind);
-        kind.is_some_and(|kind| !matches!(kind, QueueKind::Plain { .. }))
-    }
-
-    /// What a message in a queue takes of the capacity.
-    pub(super) fn held_size(&self, queue: QueueId, id: MessageId) -> u64 {
-        let held = self.queues.get(&queue).and_then(|q| q.messages.get(&id));
-        held.filter(|_| self.counts_for_capacity(queue))
-            .map_or(0, |held| held.message.size())
-    }
-
     /// Brings a checked message to where it belongs, unless it is there already.
     pub(super) fn route(&mut self, connection: ConnectionId, mut new: NewMessage) -> Sent {
         if let Some(id) = self.duplicate_of(&new) {
@@ -302,6 +154,10 @@ impl Core {
         let lasting = missed_by_all || targets.iter().any(|queue| self.is_lasting(*queue));
         let dedup = new.dedup.take();
         let wanted = Wanted::of(&new).filter(|_| !lost_queue);
+        let error_queue = missed_by_all.then(|| self.error_queue());
+        let targets = self.those_who_want(targets, connection, |core, _| {
+            Parts::of(&new, id, core.client_id(connection), core.now, lasting)
+        });
         let session = self.sessions.get(&connection);
         let origin = session.map_or("", |session| &session.client_id);
         let mut parts = Parts::of(&new, id, origin, self.now, lasting);
@@ -310,16 +166,11 @@ impl Core {
             to_error_queue(&mut parts, Reason::Unroutable, &original);
         }
         let message = Arc::new(parts.pack(&mut self.addresses));
-        let lost = missed_by_all.then(|| {
-            let changed = message
-                .clone()
-                .changed(|parts| to_error_queue(parts, Reason::Unroutable, &original));
-            Arc::new(changed)
-        });
-        let mut stored = self.place(message, (connection, &targets), wanted);
-        if let Some(lost) = lost {
-            let error_queue = self.error_queue();
-            stored |= self.place(lost, (connection, &[error_queue]), None);
+        let mut stored = self.place(Arc::clone(&message), &targets, wanted);
+        if let Some(error_queue) = error_queue {
+            let lost =
+                message.changed(|parts| to_error_queue(parts, Reason::Unroutable, &original));
+            stored |= self.place(Arc::new(lost), &[error_queue], None);
         }
         if let Some(dedup) = dedup {
             self.remember((id, stored), &new.destination, &dedup);
@@ -335,6 +186,13 @@ impl Core {
         }
     }
 
+    /// The next message's identity.
+    pub(super) const fn take_message_id(&mut self) -> MessageId {
+        let id = self.next_message_id();
+        self.next_seq += 1;
+        id
+    }
+
     pub(super) fn is_lasting(&self, id: QueueId) -> bool {
         self.queues
             .get(&id)
@@ -346,13 +204,13 @@ impl Core {
     fn place(
         &mut self,
         message: Arc<QueuedMessage>,
-        (sender, targets): (ConnectionId, &[QueueId]),
+        targets: &[QueueId],
         wanted: Option<Wanted>,
     ) -> bool {
         let lasts = message.persistent && targets.iter().any(|queue| self.is_lasting(*queue));
         let mut stored = Vec::new();
         for &queue in targets {
-            if !self.is_wanted(queue, &message, sender) || !self.make_way(queue, &message) {
+            if !self.make_way(queue, &message) {
                 continue;
             }
             let is_stored = message.persistent && self.is_lasting(queue);
@@ -375,37 +233,16 @@ impl Core {
         lasts
     }
 
-    /// Whether the subscription behind a queue wants the message.
-    pub(super) fn is_wanted(
-        &self,
-        id: QueueId,
-        message: &QueuedMessage,
-        sender: ConnectionId,
-    ) -> bool {
-        let Some(queue) = self.queues.get(&id) else {
-            return false;
-        };
-        let selects = |selector: &Option<Selector>| {
-            let selector = selector.as_ref();
-            selector.is_none_or(|selector| selector.selects(message))
-        };
-        if let Some(filter) = &queue.filter {
-            return filter.not_from != Some(sender) && selects(&filter.selector);
+    /// Puts a message into a queue, and into the log if it must outlive a restart there.
+    pub(super) fn enter(&mut self, message: &Arc<QueuedMessage>, place: Place) {
+        let stored = message.persistent && self.is_lasting(place.queue);
+        self.hold(message, place, stored);
+        if stored {
+            self.draft.write_synced(Entry::Put {
+                message: Arc::clone(message),
+                places: vec![place],
+            });
         }
-        let (
-            Some(subscriber),
-            QueueKind::Durable {
-                client_id: owner, ..
-            },
-        ) = (&queue.subscriber, &queue.kind)
-        else {
-            return true;
-        };
-        let is_own = || {
-            let session = self.sessions.get(&sender);
-            session.is_some_and(|session| session.client_id == *owner)
-        };
-        selects(&subscriber.selector) && !(subscriber.no_local && is_own())
     }
 
     /// Puts a message into a queue, where it may be somebody's.
@@ -480,133 +317,4 @@ impl Core {
         let subscriber = queue.and_then(|queue| queue.subscriber.as_ref());
         subscriber.is_some_and(|it| it.away_since.is_some())
     }
-
-    /// Moves a message to the queue of this name, in the same unit as whatever else this step does. Without such a
-    /// queue the error queue takes it.
-    pub(super) fn move_message(
-        &mut self,
-        queue: QueueId,
-        id: MessageId,
-        reason: Reason,
-        target: Option<&str>,
-        failure: Option<Failure>,
-    ) -> Option<(Arc<QueuedMessage>, QueueId)> {
-        let held = self.discard(queue, id)?;
-        let original = self.original_destination(queue, &held.message);
-        let target = target.and_then(|name| self.directory.queue(name));
-        let target = target.unwrap_or_else(|| self.error_queue());
-        let id = self.id_in(target, id);
-        let message = held.message.changed(|parts| {
-            parts.id = id;
-            to_error_queue(parts, reason, &original);
-            parts.failure = failure;
-        });
-        // A queue with a limit of its own counts by itself; elsewhere it is seen how often it has failed.
-        let backout_count = match self.backout_limit(target) {
-            Some(_) => 0,
-            None => held.backout_count,
-        };
-        let place = Place {
-            delivery_count: held.delivery_count,
-            backout_count,
-            ..Place::fresh(target)
-        };
-        let message = Arc::new(message);
-        let stored = message.persistent && self.is_lasting(target);
-        self.hold(&message, place, stored);
-        if stored {
-            self.draft.write_synced(Entry::Put {
-                message: Arc::clone(&message),
-                places: vec![place],
-            });
-        }
-        Some((message, target))
-    }
-
-    /// What a message is called where it comes to from another queue: as before, unless it is there already, out of the
-    /// hands of another subscriber to its topic.
-    pub(super) fn id_in(&mut self, target: QueueId, id: MessageId) -> MessageId {
-        let queue = self.queues.get(&target);
-        if queue.is_none_or(|queue| queue.messages.get(&id).is_none()) {
-            return id;
-        }
-        self.take_message_id()
-    }
-
-    /// The next message's identity.
-    pub(super) const fn take_message_id(&mut self) -> MessageId {
-        let id = self.next_message_id();
-        self.next_seq += 1;
-        id
-    }
-
-    /// The sum that a queue's messages are counted in.
-    fn account(&mut self, queue: QueueId) -> &mut u64 {
-        if self.counts_for_capacity(queue) {
-            &mut self.held_bytes
-        } else {
-            &mut self.plain_bytes
-        }
-    }
-
-    /// Closes plain subscriptions that do not keep up, and does what durable ones want that are full; `false` if the
-    /// message has no place any more.
-    fn make_way(&mut self, id: QueueId, message: &QueuedMessage) -> bool {
-        let Some(queue) = self.queues.get(&id) else {
-            return false;
-        };
-        match queue.kind {
-            QueueKind::Plain { .. } => {}
-            QueueKind::Durable { .. } => return self.make_room_for(id, message),
-            QueueKind::Named { .. } | QueueKind::Temporary { .. } => return true,
-        }
-        let limits = &self.limits;
-        let bytes = queue.bytes.saturating_add(message.size());
-        if queue.messages.len() >= limits.plain_messages || bytes > limits.plain_bytes {
-            let (messages, bytes) = (limits.plain_messages, limits.plain_bytes);
-            self.close_slow(id, format!("{messages} messages or {bytes} bytes"));
-            return false;
-        }
-        let most = limits.plain_total_bytes.saturating_sub(message.size());
-        while self.plain_bytes > most
-            && let Some(slowest) = self.slowest()
-        {
-            let all = self.limits.plain_total_bytes;
-            self.close_slow(slowest, format!("its share of {all} bytes"));
-        }
-        self.queues.contains_key(&id)
-    }
-
-    /// The plain subscription that most waits for.
-    fn slowest(&self) -> Option<QueueId> {
-        let plain = self.queues.iter().filter(|(_, queue)| {
-            matches!(queue.kind, QueueKind::Plain { .. }) && !queue.messages.is_empty()
-        });
-        plain
-            .max_by_key(|(_, queue)| queue.bytes)
-            .map(|(id, _)| *id)
-    }
-
-    fn close_slow(&mut self, id: QueueId, limit: String) {
-        let Some(queue) = self.queues.get(&id) else {
-            return;
-        };
-        let QueueKind::Plain { topic } = &queue.kind else {
-            return;
-        };
-        let Counters { slow_consumers, .. } = &mut self.counters;
-        *slow_consumers += 1;
-        let destination = Destination::topic(topic);
-        let reason = BusError::SlowConsumer { destination, limit };
-        for consumer in queue.consumers.clone() {
-            self.close_subscription(consumer.connection, consumer.subscription, reason.clone());
-        }
-    }
-}
-
-fn to_error_queue<'a>(message: &mut Parts<'a>, reason: Reason, original: &'a str) {
-    message.original_destination.get_or_insert(original);
-    message.reason = Some(reason);
-    message.expires_at = None;
-    message.not_before = None;
 }

@@ -1,8 +1,10 @@
-//! Who wants a message that is about to be sent.
+//! Who wants a message that is sent.
 
 use super::{
     Core,
-    message::{Addresses, MessageId, NewMessage, Parts, QueuedMessage},
+    message::{MessageId, NewMessage, Parts},
+    queue::QueueKind,
+    selector::Selector,
     unit::QueueId,
 };
 use crate::embedded::connection::ConnectionId;
@@ -16,13 +18,36 @@ impl Core {
         message: &NewMessage,
         after: usize,
     ) -> Vec<QueueId> {
-        let mut targets = self.directory.targets(&message.destination);
+        let targets = self.directory.targets(&message.destination);
+        let next = self.next_message_id();
+        let id = MessageId {
+            seq: next.seq.saturating_add(after as u64),
+            ..next
+        };
+        self.those_who_want(targets, sender, |core, lasting| {
+            Parts::of(message, id, core.client_id(sender), core.now, lasting)
+        })
+    }
+
+    /// Those of these queues whose subscriptions want a message. What it consists of is looked at only if one chooses.
+    pub(super) fn those_who_want<'a>(
+        &'a self,
+        mut targets: Vec<QueueId>,
+        sender: ConnectionId,
+        parts: impl FnOnce(&'a Self, bool) -> Parts<'a>,
+    ) -> Vec<QueueId> {
         if targets.iter().any(|id| self.chooses(*id)) {
             let lasting = targets.iter().any(|id| self.is_lasting(*id));
-            let preview = self.preview(sender, message, (after, lasting));
-            targets.retain(|id| self.is_wanted(*id, &preview, sender));
+            let parts = parts(self, lasting);
+            targets.retain(|id| self.is_wanted(*id, &parts, sender));
         }
         targets
+    }
+
+    /// A connection's client id; empty if it has none.
+    pub(super) fn client_id(&self, connection: ConnectionId) -> &str {
+        let session = self.sessions.get(&connection);
+        session.map_or("", |session| &session.client_id)
     }
 
     /// Whether a queue's subscription does not want everything.
@@ -35,24 +60,24 @@ impl Core {
         })
     }
 
-    /// The message as it will be, without its body, which nobody chooses by.
-    fn preview(
-        &self,
-        sender: ConnectionId,
-        message: &NewMessage,
-        (after, lasting): (usize, bool),
-    ) -> QueuedMessage {
-        let next = self.next_message_id();
-        let id = MessageId {
-            seq: next.seq.saturating_add(after as u64),
-            ..next
+    /// Whether the subscription behind a queue wants the message.
+    fn is_wanted(&self, id: QueueId, message: &Parts<'_>, sender: ConnectionId) -> bool {
+        let Some(queue) = self.queues.get(&id) else {
+            return false;
         };
-        let session = self.sessions.get(&sender);
-        let origin = session.map_or("", |session| &session.client_id);
-        let parts = Parts {
-            body: &[],
-            ..Parts::of(message, id, origin, self.now, lasting)
+        let selects = |selector: &Option<Selector>| {
+            let selector = selector.as_ref();
+            selector.is_none_or(|selector| selector.selects_of(message))
         };
-        parts.pack(&mut Addresses::default())
+        if let Some(filter) = &queue.filter {
+            return filter.not_from != Some(sender) && selects(&filter.selector);
+        }
+        match (&queue.subscriber, &queue.kind) {
+            (Some(subscriber), QueueKind::Durable { client_id, .. }) => {
+                let is_own = || self.client_id(sender) == client_id;
+                selects(&subscriber.selector) && !(subscriber.no_local && is_own())
+            }
+            _ => true,
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::MOST_EXAMINED;
 use crate::{
     admin::{Answer, Done, Filter, MAX_IDS},
-    core::{Core, backout::Way, message::MessageId, queue::State, unit::QueueId},
+    core::{Core, message::MessageId, moving::Way, queue::State, unit::QueueId},
     error::BusError,
 };
 

@@ -10,12 +10,11 @@ use crate::{
     },
     core::{
         Core, ERROR_QUEUE,
-        attributes::{Criterion, LaneHash, Lanes, OnExpiry, OnLanePoison, QueueAttributes},
-        durable::{OnLimit, Subscriber},
+        attributes::{Criterion, OnExpiry, OnLanePoison, QueueAttributes},
+        durable::Subscriber,
         queue::{Consumer, Queue, QueueKind},
         unit::QueueId,
     },
-    embedded::connection::ConnectionId,
     error::BusError,
     spelling,
 };
@@ -53,7 +52,9 @@ impl Core {
         let id = self.queue_meant(name)?;
         let queue = self.queues.get(&id).ok_or(BusError::NoMessage)?;
         let (lanes, more_lanes) = match &queue.lanes {
-            Some(lanes) => lanes.shown(MOST_PARTS, |(connection, _)| self.client_of(connection)),
+            Some(lanes) => lanes.shown(MOST_PARTS, |(connection, _)| {
+                self.client_id(connection).to_owned()
+            }),
             None => (Vec::new(), 0),
         };
         let consumers = queue.consumers.iter().take(MOST_PARTS);
@@ -63,7 +64,7 @@ impl Core {
             queue: self.figures(id, queue),
             attributes: attributes(&queue.attributes),
             drain: queue.drain().map(|drain| DrainRow {
-                lanes: lanes_in_words(drain.old),
+                lanes: drain.old.in_words(),
                 messages: queue.undrained() as u64,
             }),
             subscription: queue.subscriber.as_ref().map(|it| self.subscription(it)),
@@ -110,33 +111,21 @@ impl Core {
 
     fn subscription(&self, subscriber: &Subscriber) -> SubscriptionRow {
         let limits = &subscriber.limits;
-        let on_limit = match limits.on_limit {
-            OnLimit::Gap => "gap",
-            OnLimit::DropOldest => "drop-oldest",
-            OnLimit::Cancel => "cancel",
-            OnLimit::RejectPublish => "reject-publish",
-        };
         SubscriptionRow {
             max_messages: limits.max_messages,
             max_bytes: limits.bytes_of(self.limits.capacity_bytes),
             max_offline_ms: limits.max_offline_ms,
-            on_limit: on_limit.to_owned(),
+            on_limit: limits.on_limit.as_str().to_owned(),
             away_since: subscriber.away_since,
             missed: subscriber.gap.map_or(0, |gap| gap.count),
             missed_since: subscriber.gap.map(|gap| gap.since),
         }
     }
 
-    /// A connection's client id; empty if it has none.
-    pub(super) fn client_of(&self, connection: ConnectionId) -> String {
-        let session = self.sessions.get(&connection);
-        session.map_or_else(String::new, |session| session.client_id.clone())
-    }
-
     fn consumer_row(&self, consumer: &Consumer) -> ConsumerRow {
         let wants = consumer.wants.as_ref();
         ConsumerRow {
-            client: self.client_of(consumer.connection),
+            client: self.client_id(consumer.connection).to_owned(),
             connection: consumer.connection.0,
             prefetch: consumer.prefetch,
             in_flight: consumer.in_flight,
@@ -147,30 +136,6 @@ impl Core {
 
 fn spelled(queue: &str) -> String {
     spelling::to_stomp(&Destination::queue(queue))
-}
-
-pub(in crate::core) fn lanes_in_words(lanes: Lanes) -> String {
-    match lanes {
-        Lanes::None => "none".to_owned(),
-        Lanes::Single => "single".to_owned(),
-        Lanes::Key => "key".to_owned(),
-        Lanes::Hashed { count, .. } => format!("hashed({count})"),
-    }
-}
-
-/// How a group falls into its lane, where that is a question.
-pub(in crate::core) const fn hash_in_words(lanes: Lanes) -> Option<&'static str> {
-    match lanes {
-        Lanes::Hashed {
-            hash: LaneHash::JavaString,
-            ..
-        } => Some("java-string"),
-        Lanes::Hashed {
-            hash: LaneHash::Fnv1a64,
-            ..
-        } => Some("fnv1a64"),
-        Lanes::None | Lanes::Single | Lanes::Key => None,
-    }
 }
 
 /// In the words of node.toml.
@@ -190,11 +155,11 @@ fn attributes(of: &QueueAttributes) -> Attributes {
         (of.out_of_order.before, "msgid"),
     ];
     let jumps = jumps.into_iter().filter(|(may, _)| *may);
-    let lane_hash = hash_in_words(of.lanes).map(str::to_owned);
+    let lane_hash = of.lanes.hash_in_words().map(str::to_owned);
     Attributes {
         order: criteria.chain([last]).map(str::to_owned).collect(),
         out_of_order: jumps.map(|(_, jump)| jump.to_owned()).collect(),
-        lanes: lanes_in_words(of.lanes),
+        lanes: of.lanes.in_words(),
         lane_hash,
         require_key: of.require_key,
         on_lane_poison: match of.on_lane_poison {

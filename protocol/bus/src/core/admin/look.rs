@@ -66,7 +66,7 @@ impl Core {
         let holder = match held.state {
             State::InFlight(delivery) => self.sessions.iter().find_map(|(connection, session)| {
                 let flies = session.flights.contains_key(&delivery);
-                flies.then(|| self.client_of(*connection))
+                flies.then(|| self.client_id(*connection).to_owned())
             }),
             State::Ready | State::Scheduled(_) => None,
         };
