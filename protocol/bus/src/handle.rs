@@ -20,8 +20,12 @@ pub use self::{
 };
 use crate::{
     admin::{Administration, Answer, Request},
-    core::attributes::Lanes,
-    embedded::{Broker, client::Client as EmbeddedClient, connection::SubscribeOptions},
+    core::{attributes::Lanes, check_ack_timeout},
+    embedded::{
+        Broker,
+        client::{Client as EmbeddedClient, milliseconds},
+        connection::SubscribeOptions,
+    },
     error::BusError,
     handle::delivery::{AckHandle, Arrival},
     stomp::{StompOptions, client::Client as StompClient, destination::check_destination},
@@ -369,15 +373,10 @@ fn check(request: &SubscribeRequest) -> Result<(), BusError> {
             "a subscription needs a prefetch of at least 1",
         ));
     }
-    if request.ack_timeout.is_some() && request.ack == AckMode::Auto {
-        return Err(BusError::invalid(
-            "where nothing is acknowledged there is no time to do it in",
-        ));
-    }
     if request.ack == AckMode::Client {
         return Err(BusError::invalid(
             "the bus handle acknowledges message by message",
         ));
     }
-    Ok(())
+    check_ack_timeout(request.ack_timeout.map(milliseconds), request.ack)
 }

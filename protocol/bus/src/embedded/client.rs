@@ -542,7 +542,7 @@ impl Drop for Unwanted<'_> {
 }
 
 /// At least 1: less than a millisecond is more than nothing.
-fn milliseconds(time: Duration) -> i64 {
+pub(crate) fn milliseconds(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX).max(1)
 }
 

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Registry, Stats,
-    connection::{Command, ConnectionId, Event, Notice},
+    connection::{Command, ConnectionId, Event, Notice, Trouble},
     outbox::{Handed, Outbox, Progress},
     writer::{Job, Report, Writer, cost},
 };
@@ -468,16 +468,25 @@ impl Owner {
 
 /// Also where nobody listens who would raise an alarm.
 fn log_notice(notice: &Notice) {
-    if let Notice::Subscription(trouble) = notice {
-        tracing::warn!(
-            client = trouble.client_id,
-            subscription = trouble.name,
-            topic = %trouble.topic,
-            messages = trouble.messages,
-            bytes = trouble.bytes,
-            what = ?trouble.what,
-            "a durable subscription is full, or was given up"
-        );
+    let Notice::Subscription(trouble) = notice else {
+        return;
+    };
+    let (client, subscription) = (trouble.client_id.as_str(), trouble.name.as_str());
+    let (messages, bytes, topic) = (trouble.messages, trouble.bytes, &trouble.topic);
+    match &trouble.what {
+        Trouble::Full {
+            limit,
+            on_limit,
+            missed,
+            ..
+        } => tracing::warn!(
+            client, subscription, %topic, messages, bytes, limit, on_limit = on_limit.as_str(), missed,
+            "a durable subscription is full"
+        ),
+        Trouble::Abandoned { away_ms } => tracing::warn!(
+            client, subscription, %topic, messages, bytes, away_ms,
+            "a durable subscription was cancelled: its client had been away for too long"
+        ),
     }
 }
 
