@@ -28,10 +28,11 @@ impl Core {
         let mut wanted: u64 = 0;
         let mut ahead = AllAhead::default();
         for (after, message) in messages.iter().enumerate() {
-            let wanting = self.wanting(sender, message, after);
-            let keepers = self.keepers(message, &wanting);
+            let targets = self.directory.targets(&message.destination);
+            let wanting = self.wanting(sender, message, after, &targets);
+            let keepers = self.keepers(message, &targets, &wanting);
             self.check_subscribers(message, &wanting, &mut ahead)?;
-            if (keepers > 0 || self.is_to_last(message))
+            if (keepers > 0 || self.is_to_last(message, &targets))
                 && !self.room
                 && message.persistent != Some(false)
             {
@@ -49,15 +50,14 @@ impl Core {
     }
 
     /// How many queues will keep the message, of those that want it.
-    fn keepers(&self, message: &NewMessage, wanting: &[QueueId]) -> u64 {
+    fn keepers(&self, message: &NewMessage, targets: &[QueueId], wanting: &[QueueId]) -> u64 {
         if is_administration(&message.destination) {
             return 0;
         }
         if !self.directory.knows(&message.destination) {
             return u64::from(message.destination.kind() == DestinationKind::Queue);
         }
-        let targets = self.directory.targets(&message.destination);
-        let lost = u64::from(self.is_missed_by_all(&message.destination, &targets));
+        let lost = u64::from(self.is_missed_by_all(&message.destination, targets));
         let kept = wanting
             .iter()
             .filter(|id| self.counts_for_capacity(**id))
@@ -78,9 +78,8 @@ impl Core {
     }
 
     /// Whether the log must take note of the message, even if it is only that it was missed.
-    fn is_to_last(&self, message: &NewMessage) -> bool {
-        let mut targets = self.directory.targets(&message.destination).into_iter();
-        targets.any(|id| self.is_lasting(id))
+    fn is_to_last(&self, message: &NewMessage, targets: &[QueueId]) -> bool {
+        targets.iter().any(|id| self.is_lasting(*id))
             || self.durable_topics.contains(message.destination.name())
     }
 

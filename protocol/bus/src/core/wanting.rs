@@ -1,5 +1,7 @@
 //! Who wants a message that is sent.
 
+use std::borrow::Cow;
+
 use super::{
     Core,
     message::{MessageId, NewMessage, Parts},
@@ -10,23 +12,26 @@ use super::{
 use crate::embedded::connection::ConnectionId;
 
 impl Core {
-    /// The queues that a message of this sender's will come to, once so many others have been sent: those whose
-    /// subscriptions choose it.
-    pub(super) fn wanting(
+    /// Those of these queues that a message of this sender's will come to, once so many others have been sent.
+    pub(super) fn wanting<'t>(
         &self,
         sender: ConnectionId,
         message: &NewMessage,
         after: usize,
-    ) -> Vec<QueueId> {
-        let targets = self.directory.targets(&message.destination);
+        targets: &'t [QueueId],
+    ) -> Cow<'t, [QueueId]> {
+        if !targets.iter().any(|id| self.chooses(*id)) {
+            return Cow::Borrowed(targets);
+        }
         let next = self.next_message_id();
         let id = MessageId {
             seq: next.seq.saturating_add(after as u64),
             ..next
         };
-        self.those_who_want(targets, sender, |core, lasting| {
+        let wanting = self.those_who_want(targets.to_vec(), sender, |core, lasting| {
             Parts::of(message, id, core.client_id(sender), core.now, lasting)
-        })
+        });
+        Cow::Owned(wanting)
     }
 
     /// Those of these queues whose subscriptions want a message. What it consists of is looked at only if one chooses.
