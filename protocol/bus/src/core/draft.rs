@@ -20,6 +20,8 @@ pub(crate) struct Effects {
     pub(crate) events: Vec<Posted>,
     /// Connections that ended.
     pub(crate) closed: Vec<ConnectionId>,
+    /// Subscriptions that ended with messages on their way to them, which are others' now.
+    pub(crate) detached: Vec<(ConnectionId, u64)>,
     /// What people must be told of, when the unit is written.
     pub(crate) notices: Vec<Notice>,
 }
@@ -46,6 +48,7 @@ pub(crate) struct Draft {
     barrier: bool,
     events: Vec<Posted>,
     closed: Vec<ConnectionId>,
+    detached: Vec<(ConnectionId, u64)>,
     notices: Vec<Notice>,
     /// Messages placed by this step: nobody may see them before its unit is written.
     placed: Vec<(QueueId, MessageId)>,
@@ -84,6 +87,10 @@ impl Draft {
 
     pub(super) fn tell(&mut self, notice: Notice) {
         self.notices.push(notice);
+    }
+
+    pub(super) fn detached(&mut self, connection: ConnectionId, subscription: u64) {
+        self.detached.push((connection, subscription));
     }
 
     pub(super) fn close(&mut self, connection: ConnectionId) {
@@ -166,6 +173,7 @@ impl Core {
                 unit: None,
                 events,
                 closed: draft.closed,
+                detached: draft.detached,
                 notices: draft.notices,
             };
         }
@@ -200,6 +208,7 @@ impl Core {
             unit: Some(unit),
             events,
             closed: draft.closed,
+            detached: draft.detached,
             notices: draft.notices,
         }
     }

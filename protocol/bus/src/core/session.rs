@@ -215,6 +215,9 @@ impl Core {
             // Its lanes are free for others.
             self.draft.dirty.insert(queue_id);
         }
+        if !flights.is_empty() {
+            self.draft.detached(connection, subscription);
+        }
         for delivery in flights {
             self.return_flight(connection, delivery, blamed);
         }

@@ -121,6 +121,13 @@ impl Outbox {
         self.last && self.waiting.is_empty()
     }
 
+    /// Forgets messages on their way to a subscription that has ended: they have returned, and may be others' by now.
+    pub(super) fn forget_deliveries(&mut self, ended: u64) {
+        self.waiting.retain(|posted| {
+            !matches!(posted.event, Event::Deliver { subscription, .. } if subscription == ended)
+        });
+    }
+
     /// Forgets what would have been told after a unit that will never be written.
     pub(super) fn forget_after(&mut self, written: u64) {
         self.waiting.retain(|posted| posted.after <= written);

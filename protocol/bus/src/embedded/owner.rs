@@ -324,6 +324,7 @@ impl Owner {
             unit,
             events,
             closed,
+            detached,
             notices,
         } = effects;
         let number = unit.as_ref().map_or(0, |unit| unit.number);
@@ -334,6 +335,11 @@ impl Owner {
             self.pending_bytes = self.pending_bytes.saturating_add(cost(&unit));
             self.progress.add(&unit);
             self.pending.push(unit);
+        }
+        for (connection, subscription) in detached {
+            if let Some(outbox) = self.outboxes.get_mut(&connection) {
+                outbox.forget_deliveries(subscription);
+            }
         }
         for mut posted in events {
             if self.failed {

@@ -2,6 +2,7 @@
 
 mod faults;
 mod formats;
+mod leaving;
 
 use std::{path::Path, time::Duration};
 

@@ -303,6 +303,7 @@ impl Simulation {
             events,
             closed,
             notices: _,
+            detached: _,
         } = self.core.step(self.now, input);
         self.pending.extend(unit);
         for posted in &events {
