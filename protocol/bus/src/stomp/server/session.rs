@@ -61,7 +61,7 @@ struct Pending {
     token: Token,
     receipt: Option<String>,
     /// The subscription that has ended with it.
-    ends: Option<u64>,
+    ends: Vec<u64>,
     disconnects: bool,
 }
 
@@ -259,15 +259,14 @@ impl Session {
     fn unsubscribe(&mut self, frame: &Frame) -> Result<Command, Refusal> {
         let id = frame.header("id");
         if let Some(name) = subscribe::durable_name(frame) {
-            let used = self
-                .by_number
-                .iter()
-                .find(|(_, known)| known.durable.as_deref() == Some(name));
-            let ends = used.map(|(number, known)| (*number, known.id.clone()));
-            if let Some((_, id)) = &ends {
-                self.subscriptions.remove(id);
+            // A shared one may have several consumers here.
+            let used = self.by_number.iter();
+            let used = used.filter(|(_, known)| known.durable.as_deref() == Some(name));
+            let mut ends = Vec::new();
+            for (number, known) in used {
+                self.subscriptions.remove(&known.id);
+                ends.push(*number);
             }
-            let ends = ends.map(|(number, _)| number);
             let token = self.ask(Pending {
                 ends,
                 ..Pending::of(frame)
@@ -283,7 +282,7 @@ impl Session {
             .remove(id)
             .ok_or_else(|| Refusal::new("BAD-ID", format!("there is no subscription '{id}'")))?;
         let token = self.ask(Pending {
-            ends: Some(subscription),
+            ends: vec![subscription],
             ..Pending::of(frame)
         });
         Ok(Command::Unsubscribe {
@@ -452,8 +451,8 @@ impl Session {
         unroutable: bool,
         out: &mut BytesMut,
     ) -> Flow {
-        if let Some(ended) = pending.ends {
-            self.by_number.remove(&ended);
+        for ended in &pending.ends {
+            self.by_number.remove(ended);
         }
         if let Some(receipt) = &pending.receipt {
             let mut frame = FrameWriter::new(out, StompCommand::Receipt);
@@ -493,7 +492,7 @@ impl Pending {
         Self {
             token: 0,
             receipt,
-            ends: None,
+            ends: Vec::new(),
             disconnects: false,
         }
     }

@@ -160,6 +160,23 @@ async fn several_connections_share_a_subscription_without_names_of_their_own() {
 }
 
 #[tokio::test]
+async fn all_of_a_connections_consumers_of_a_shared_subscription_end_with_it() {
+    let site = Site::start(StompLimits::default()).await;
+    let mut peer = site.connect("").await;
+    for id in ["1", "2"] {
+        peer.ask(shared(id)).await;
+    }
+    let cancel = Frame::new(StompCommand::Unsubscribe)
+        .with("id", "2")
+        .with("durable-subscription-name", "mine");
+    peer.ask(cancel).await;
+    // Both ids are free again.
+    for id in ["1", "2"] {
+        peer.ask(shared(id)).await;
+    }
+}
+
+#[tokio::test]
 async fn nobody_hears_himself_who_does_not_want_to() {
     let site = Site::start(StompLimits::default()).await;
     let mut peer = site.connect("").await;
